@@ -1,0 +1,2 @@
+//! The `candor` command.
+fn main() {}

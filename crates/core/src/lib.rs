@@ -1,0 +1,25 @@
+//! The meaning of an idempotent Kafka producer: producer ids, epochs, sequences,
+//! batch life cycles, deadlines and verdicts, as one pure state machine per partition.
+//!
+//! Nothing here does IO, reads a clock, draws randomness or knows a byte of Kafka.
+//! [`rules`] is the file to open first: one method for each decision that the machine takes.
+#![no_std]
+
+extern crate alloc;
+
+pub mod action;
+pub mod event;
+pub mod ids;
+pub mod payload;
+pub mod testing;
+pub mod time;
+pub mod verdict;
+
+pub use action::{Action, Misuse, Notice, Offer, Outcome, Settled, Told, Why};
+pub use event::{Answer, Append, Event, HandedOver, PartitionResponse};
+pub use ids::{
+    AttemptId, Identity, LeaderEpoch, Offset, ProducerEpoch, ProducerId, RouteId, Sequence, Ticket,
+};
+pub use payload::{Frozen, Payload};
+pub use time::{Deadline, Instant, Span, Wakeup};
+pub use verdict::{Doubt, NeverReason, Proof, Resolution, Verdict};

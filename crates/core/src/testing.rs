@@ -1,0 +1,87 @@
+//! A payload that is only a list of numbers, for searches, tests and examples.
+
+use alloc::vec::Vec;
+
+use crate::ids::{Identity, Sequence};
+use crate::payload::{Frozen, Payload};
+
+/// Records are small numbers, each of size 1; a batch is their list.
+///
+/// ```
+/// use candor_core::{Payload, testing::Counted};
+/// let mut batch = Counted::empty();
+/// batch.push(1_000, 7);
+/// assert_eq!((batch.count(), batch.records()), (1, vec![7]));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Counted {
+    records: Vec<(i64, u16)>,
+}
+
+impl Counted {
+    /// The numbers in it.
+    pub fn records(&self) -> Vec<u16> {
+        self.records.iter().map(|&(_, number)| number).collect()
+    }
+}
+
+impl Payload for Counted {
+    type Record<'r> = u16;
+    type Frozen = Self;
+
+    fn empty() -> Self {
+        Self::default()
+    }
+
+    fn size_with(&self, _: i64, _: &u16) -> usize {
+        self.records.len() + 1
+    }
+
+    fn push(&mut self, timestamp: i64, record: u16) {
+        self.records.push((timestamp, record));
+    }
+
+    fn remove(&mut self, index: u32) {
+        self.records.remove(index as usize);
+    }
+
+    fn split_off(&mut self, at: u32) -> Self {
+        Self { records: self.records.split_off(at as usize) }
+    }
+
+    fn count(&self) -> u32 {
+        self.records.len() as u32
+    }
+
+    fn bytes(&self) -> usize {
+        self.records.len()
+    }
+
+    fn max_timestamp(&self) -> i64 {
+        self.records.iter().map(|&(timestamp, _)| timestamp).max().unwrap_or(-1)
+    }
+
+    fn freeze(self, _: Identity, _: Sequence) -> Self {
+        self
+    }
+}
+
+impl Frozen for Counted {
+    type Open = Self;
+
+    fn thaw(self) -> Self {
+        self
+    }
+
+    fn count(&self) -> u32 {
+        Payload::count(self)
+    }
+
+    fn bytes(&self) -> usize {
+        Payload::bytes(self)
+    }
+
+    fn max_timestamp(&self) -> i64 {
+        Payload::max_timestamp(self)
+    }
+}

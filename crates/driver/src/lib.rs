@@ -1,0 +1,1 @@
+//! The one generic async loop that runs the pure producer over sockets

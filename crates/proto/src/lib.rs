@@ -1,0 +1,1 @@
+//! The whole Kafka producer as a pure state machine over bytes

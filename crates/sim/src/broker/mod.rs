@@ -1,0 +1,1 @@
+//! The model broker: partitions, replicas, elections and memory, over raw integers.

@@ -1,0 +1,1 @@
+//! The judge: was anything said that the log contradicts?

@@ -1,0 +1,1 @@
+//! Exhaustive search of the shipped lane against the model broker, in small scopes.

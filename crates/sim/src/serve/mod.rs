@@ -1,0 +1,1 @@
+//! The model cluster behind byte connections and TCP listeners.

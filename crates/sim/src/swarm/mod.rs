@@ -1,0 +1,1 @@
+//! Seeded swarms: random schedules with all faults, in virtual time.

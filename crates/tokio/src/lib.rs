@@ -1,0 +1,1 @@
+//! Candor for tokio

@@ -1,0 +1,1 @@
+//! Kafka frames, headers, producer APIs and record batches: bytes in, bytes out
