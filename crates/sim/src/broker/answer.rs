@@ -11,6 +11,7 @@ pub mod code {
     pub const NOT_LEADER_OR_FOLLOWER: i16 = 6;
     pub const REQUEST_TIMED_OUT: i16 = 7;
     pub const MESSAGE_TOO_LARGE: i16 = 10;
+    pub const COORDINATOR_LOAD_IN_PROGRESS: i16 = 14;
     pub const RECORD_LIST_TOO_LARGE: i16 = 18;
     pub const NOT_ENOUGH_REPLICAS: i16 = 19;
     pub const NOT_ENOUGH_REPLICAS_AFTER_APPEND: i16 = 20;

@@ -24,6 +24,8 @@
 
 mod answer;
 mod batch;
+mod cluster;
+mod fleet;
 mod log;
 mod node;
 mod partition;
@@ -31,10 +33,12 @@ mod producers;
 mod profile;
 mod replica;
 mod replication;
+mod request;
 mod validate;
 
 pub use answer::{Answer, LeaderHint, Outcome, Progress, Wait, code};
 pub use batch::{Batch, Flaw, Stamps};
+pub use cluster::{Cluster, ClusterView, PartitionView, TopicView};
 pub use log::{Entry, Record};
 pub use node::{NodeId, NodeSet};
 pub use partition::{ACKS_ALL, ACKS_LEADER, ACKS_NONE, Call, Partition, Scripted};
@@ -42,3 +46,4 @@ pub use producers::{Cached, Known};
 pub use profile::{ApiMax, Config, NoState, Profile, TimestampType};
 pub use replica::Stop;
 pub use replication::{Deposed, Refused};
+pub use request::{PartAnswer, ProducePart, ProduceRequest, Reply, RequestId, TopicRef};

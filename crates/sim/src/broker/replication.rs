@@ -135,15 +135,22 @@ impl<C: Clone> Partition<C> {
         Ok(())
     }
 
-    /// Lets every follower that can fetch until nothing changes, and all that caught up join the ISR.
+    /// One fetch of a follower, which joins the ISR if it has caught up by that.
+    ///
+    /// # Errors
+    /// As [`Partition::fetch`] and [`Partition::join_isr`].
+    pub fn catch_up(&mut self, node: NodeId, now: i64) -> Result<(), Refused> {
+        self.fetch(node, now)?;
+        self.join_isr(node)
+    }
+
+    /// Lets every follower that can catch up, and hear of the new high watermark.
     pub fn settle(&mut self, now: i64) {
         let nodes: Vec<NodeId> = self.nodes().collect();
         // Twice: the second fetch carries the watermark that the first one moved.
         for node in nodes.iter().chain(&nodes) {
-            if self.fetch(*node, now).is_ok() {
-                // Refused only where the follower still lacks something: it stays outside.
-                let _ = self.join_isr(*node);
-            }
+            // Refused for the leader, and for those that are not up.
+            let _ = self.catch_up(*node, now);
         }
     }
 
