@@ -1,0 +1,47 @@
+//! How long a broker may be relied upon to know us (rule S20).
+
+use std::hash::{Hash, Hasher};
+
+use super::observer::Settings;
+
+/// What the answers of one lane say about the broker's memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Memory {
+    last_zero: Option<u64>,
+    last_offset: Option<i64>,
+    last_timestamp: i64,
+    log_start: i64,
+}
+
+impl Memory {
+    pub(super) fn acknowledged(&mut self, now: u64, base_offset: i64, max_timestamp: i64) {
+        self.last_zero = Some(now);
+        self.last_offset = Some(base_offset);
+        self.last_timestamp = max_timestamp;
+    }
+
+    /// Whether the log moved past what was acknowledged by this very answer.
+    pub(super) fn saw_log_start(&mut self, log_start: i64) -> bool {
+        let before = self.log_start;
+        self.log_start = before.max(log_start);
+        let past = |start: i64| self.last_offset.is_some_and(|offset| start > offset);
+        past(self.log_start) && !past(before)
+    }
+
+    /// *Known*, as the gate asks it.
+    pub(super) fn known(&self, now: u64, settings: &Settings) -> bool {
+        self.last_zero.is_some_and(|zero| {
+            !settings.forgets(now, zero)
+                && !settings.forgets_timestamp(now, self.last_timestamp)
+                && self.last_offset.is_none_or(|offset| offset >= self.log_start)
+        })
+    }
+
+    pub(super) fn fingerprint(&self, now: u64, settings: &Settings, into: &mut impl Hasher) {
+        self.last_zero.map(|zero| settings.age(now, zero)).hash(into);
+        settings.timestamp_age(now, self.last_timestamp).hash(into);
+        self.last_offset.is_some_and(|offset| offset < self.log_start).hash(into);
+        // How far ahead of the log's start the last offset lies decides what moves past it.
+        self.last_offset.is_some().hash(into);
+    }
+}

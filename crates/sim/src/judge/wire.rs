@@ -1,0 +1,646 @@
+//! Discipline on the wire: what one lane offered, to whom, and what came back (checking 3.2, 8).
+
+use std::hash::{Hash, Hasher};
+
+use super::anomaly::{Anomaly, Class};
+use super::conditions::Said;
+use super::conditions::{
+    Fate, fate, is_about_memory, is_permanent, overlap, sequence_after, sequence_follows,
+};
+use super::ledger::Ledger;
+use super::memory::Memory;
+use super::observer::Settings;
+
+/// One offer of a batch to one connection, as raw numbers.
+///
+/// ```
+/// use candor_sim::judge::Attempt;
+/// let attempt = Attempt {
+///     id: 0, connection: 1, leader_epoch: 7, producer_id: 4000, epoch: 0, first: 0, count: 2,
+///     content: 0xfeed, records: vec![1, 2], max_timestamp: -1, replacement: false,
+/// };
+/// assert_eq!(attempt.count as usize, attempt.records.len());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Attempt {
+    /// Names the attempt, unique in its lane.
+    pub id: u64,
+    /// The connection it went to.
+    pub connection: u64,
+    /// The leader epoch that the producer believed in.
+    pub leader_epoch: i32,
+    /// Producer id in the batch header.
+    pub producer_id: i64,
+    /// Producer epoch in the batch header.
+    pub epoch: i16,
+    /// First sequence in the batch header.
+    pub first: i32,
+    /// Records in the batch.
+    pub count: u32,
+    /// A hash of what must not change between attempts.
+    pub content: u64,
+    /// The records, in order.
+    pub records: Vec<u64>,
+    /// Largest record timestamp in milliseconds, -1 for none.
+    pub max_timestamp: i64,
+    /// It was meant to contest a slot (rules C).
+    pub replacement: bool,
+}
+
+/// What a broker answered, as raw numbers.
+///
+/// ```
+/// use candor_sim::judge::Reply;
+/// assert_eq!(Reply::of(19).base_offset, -1);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reply {
+    /// Kafka's error code.
+    pub code: i16,
+    /// Offset of the first record, -1 for none.
+    pub base_offset: i64,
+    /// First offset of the log, -1 for unknown.
+    pub log_start: i64,
+}
+
+impl Reply {
+    /// Only a code.
+    pub const fn of(code: i16) -> Self {
+        Self { code, base_offset: -1, log_start: -1 }
+    }
+
+    /// Code 0 at this offset, with log start 0.
+    pub const fn appended(base_offset: i64) -> Self {
+        Self { code: 0, base_offset, log_start: 0 }
+    }
+}
+
+/// A batch that was offered at least once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Content {
+    identity: usize,
+    first: i64,
+    count: u32,
+    hash: u64,
+    records: Vec<u64>,
+    replacement: bool,
+    first_offer: u64,
+    max_timestamp: i64,
+    /// Some attempt ended so that nobody can tell.
+    doubt: bool,
+    /// Some attempt was answered 0 (or 46 that counts as such).
+    appended: bool,
+    /// Some attempt was refused for good.
+    permanent: bool,
+    /// Other content took its slot (C4).
+    taken: bool,
+    /// It was not written when its epoch ended, and that epoch is never used again.
+    freed: bool,
+    /// Answers since its first offer showed that the log moved past what was acknowledged.
+    purged: bool,
+}
+
+impl Content {
+    fn end(&self) -> i64 {
+        sequence_after(self.first, self.count)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Open {
+    id: u64,
+    content: u64,
+    /// Offered on the route that the lane uses now.
+    current: bool,
+}
+
+/// The wire as one lane uses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wire {
+    settings: Settings,
+    identities: Vec<(i64, i16)>,
+    /// Contents with their serial number, oldest first.
+    contents: Vec<(u64, Content)>,
+    serial: u64,
+    open: Vec<Open>,
+    next: i64,
+    route: Option<(u64, i32)>,
+    gate_open: bool,
+    memory: Memory,
+    /// A replacement of the current identity was answered 0: the epoch is over.
+    spent: bool,
+    /// Discipline was broken: nothing more is concluded from the wire.
+    muddled: bool,
+    /// Some answer cast doubt on memory or identity, or refused something for good.
+    upset: bool,
+}
+
+impl Wire {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            identities: Vec::new(),
+            contents: Vec::new(),
+            serial: 0,
+            open: Vec::new(),
+            next: settings.first_sequence,
+            route: None,
+            gate_open: false,
+            memory: Memory::default(),
+            spent: false,
+            muddled: false,
+            upset: false,
+        }
+    }
+
+    /// The lane was told of another route: attempts made before are orphans (S7).
+    pub(super) fn routed(&mut self, connection: Option<u64>, leader_epoch: i32) {
+        let route = connection.map(|connection| (connection, leader_epoch));
+        if route != self.route {
+            self.reroute(route);
+        }
+    }
+
+    fn reroute(&mut self, route: Option<(u64, i32)>) {
+        self.route = route;
+        self.gate_open = false;
+        for open in &mut self.open {
+            open.current = false;
+        }
+    }
+
+    pub(super) fn offered(
+        &mut self,
+        now: u64,
+        attempt: &Attempt,
+        ledger: &Ledger,
+        found: &mut Vec<Anomaly>,
+    ) {
+        if self.muddled {
+            return;
+        }
+        let before = found.len();
+        self.judge_offer(now, attempt, ledger, found);
+        for anomaly in &mut found[before..] {
+            *anomaly = anomaly.attempt(attempt.id);
+            self.muddled = true;
+        }
+    }
+
+    fn judge_offer(
+        &mut self,
+        now: u64,
+        attempt: &Attempt,
+        ledger: &Ledger,
+        found: &mut Vec<Anomaly>,
+    ) {
+        let record = attempt.records.first().copied().unwrap_or_default();
+        let convict = |class| Anomaly::new(class).record(record);
+        if let Err(anomaly) = self.adopt(attempt, ledger) {
+            found.push(anomaly);
+            return;
+        }
+        let serial = match self.slot_of(attempt) {
+            Err(class) => {
+                found.push(convict(class));
+                return;
+            }
+            Ok(Some(serial)) => {
+                self.judge_retry(now, serial, ledger, found);
+                serial
+            }
+            Ok(None) => {
+                self.judge_new(attempt, ledger, found);
+                self.remember(now, attempt)
+            }
+        };
+        let route = Some((attempt.connection, attempt.leader_epoch));
+        if route != self.route {
+            self.reroute(route);
+        }
+        let piped = self.open.iter().any(|open| open.current);
+        if piped && !(self.gate_open && self.memory.known(now, &self.settings)) {
+            found.push(convict(Class::GateBroken));
+        }
+        self.open.push(Open { id: attempt.id, content: serial, current: true });
+        if self.span(ledger) > 5 {
+            found.push(convict(Class::SpanBroken));
+        }
+    }
+
+    /// Takes the attempt's identity as the lane's (S8, S9).
+    fn adopt(&mut self, attempt: &Attempt, ledger: &Ledger) -> Result<(), Anomaly> {
+        let identity = (attempt.producer_id, attempt.epoch);
+        let record = attempt.records.first().copied().unwrap_or_default();
+        match self.identities.last() {
+            Some(&last) if last == identity => return Ok(()),
+            Some(&(id, epoch)) => {
+                let fresh = self.identities.iter().all(|&(seen, _)| seen != identity.0);
+                let grows = id == identity.0 && epoch < identity.1;
+                if !(fresh || grows) {
+                    return Err(Anomaly::new(Class::EpochBack).record(record));
+                }
+                if let Some(left) = self.left_behind(ledger) {
+                    return Err(Anomaly::new(Class::EarlyBump).record(left).other(record));
+                }
+                for at in 0..self.contents.len() {
+                    self.contents[at].1.freed = self.not_written(at);
+                }
+                self.next = 0;
+            }
+            None => {}
+        }
+        self.identities.push(identity);
+        self.spent = false;
+        self.gate_open = false;
+        for open in &mut self.open {
+            open.current = false;
+        }
+        self.prune(ledger);
+        Ok(())
+    }
+
+    /// A record in doubt of the current identity that was told nothing yet.
+    fn left_behind(&self, ledger: &Ledger) -> Option<u64> {
+        let settled = |at: usize| self.contents[at].1.appended || self.not_written(at);
+        (0..self.contents.len())
+            .filter(|&at| !settled(at))
+            .flat_map(|at| &self.contents[at].1.records)
+            .copied()
+            .find(|&record| ledger.verdict(record).is_none())
+    }
+
+    fn current_identity(&self) -> usize {
+        self.identities.len().saturating_sub(1)
+    }
+
+    /// The content that this attempt repeats; `None` for a new one.
+    fn slot_of(&self, attempt: &Attempt) -> Result<Option<u64>, Class> {
+        let identity = self.current_identity();
+        let first = i64::from(attempt.first);
+        let mine = || self.contents.iter().filter(|(_, content)| content.identity == identity);
+        let same = |content: &Content| {
+            content.first == first
+                && content.count == attempt.count
+                && content.hash == attempt.content
+        };
+        if let Some((serial, _)) = mine().find(|(_, content)| same(content)) {
+            return Ok(Some(*serial));
+        }
+        if attempt.replacement {
+            return self.contest(attempt).map(|()| None);
+        }
+        let touches =
+            |content: &Content| overlap(content.first, content.count, first, attempt.count);
+        let exact = mine().find(|(_, content)| content.first == first);
+        let Some((_, other)) = exact.or_else(|| mine().find(|(_, content)| touches(content)))
+        else {
+            return Ok(None);
+        };
+        let shared = attempt.records.iter().any(|record| other.records.contains(record));
+        let recut = other.first != first || other.count != attempt.count;
+        Err(if shared && recut { Class::NotFrozen } else { Class::IdentityReused })
+    }
+
+    /// Whether a replacement's cut is legal (C2).
+    fn contest(&self, attempt: &Attempt) -> Result<(), Class> {
+        let identity = self.current_identity();
+        let first = i64::from(attempt.first);
+        let mine: Vec<&Content> = self
+            .contents
+            .iter()
+            .map(|(_, content)| content)
+            .filter(|content| content.identity == identity)
+            .collect();
+        let Some(head) = mine.iter().position(|content| {
+            content.first == first && !content.replacement && !content.appended && !content.taken
+        }) else {
+            return Err(Class::IllegalCut);
+        };
+        let end = sequence_after(first, attempt.count);
+        if mine[head].count == attempt.count || mine[head..].iter().any(|c| c.first == end) {
+            return Err(Class::IllegalCut);
+        }
+        let rival = self.contents.iter().enumerate().any(|(at, (_, content))| {
+            content.identity == identity
+                && content.replacement
+                && !content.taken
+                && !self.all_refused(at)
+        });
+        if rival { Err(Class::IdentityReused) } else { Ok(()) }
+    }
+
+    fn judge_retry(&self, now: u64, serial: u64, ledger: &Ledger, found: &mut Vec<Anomaly>) {
+        let Some(at) = self.position(serial) else { return };
+        let content = &self.contents[at].1;
+        let dead = |record: &&u64| ledger.verdict(**record) == Some(Said::NotDelivered);
+        if let Some(&record) = content.records.iter().find(dead) {
+            found.push(Anomaly::new(Class::SlotReused).record(record));
+        }
+        if self.in_doubt(at) && self.is_stale(now) {
+            let record = content.records.first().copied().unwrap_or_default();
+            found.push(Anomaly::new(Class::StaleResend).record(record));
+        }
+    }
+
+    /// Whether some batch in doubt may have been forgotten by the broker (S20, *resendable*).
+    fn is_stale(&self, now: u64) -> bool {
+        (0..self.contents.len()).filter(|&at| self.in_doubt(at)).any(|at| {
+            let content = &self.contents[at].1;
+            content.purged
+                || self.settings.forgets(now, content.first_offer)
+                || self.settings.forgets_timestamp(now, content.max_timestamp)
+        })
+    }
+
+    fn judge_new(&self, attempt: &Attempt, ledger: &Ledger, found: &mut Vec<Anomaly>) {
+        if !attempt.replacement {
+            self.judge_place(attempt, ledger, found);
+        }
+        for &record in &attempt.records {
+            let told = ledger.verdict(record).is_some();
+            let held = |at: &usize| self.contents[*at].1.records.contains(&record);
+            let other = (0..self.contents.len())
+                .filter(held)
+                .find(|&at| !attempt.replacement && !self.not_written(at));
+            if told || other.is_some() {
+                found.push(Anomaly::new(Class::SecondIdentity).record(record));
+                return;
+            }
+        }
+    }
+
+    /// Sequence and slot of a new content (S1, V).
+    fn judge_place(&self, attempt: &Attempt, ledger: &Ledger, found: &mut Vec<Anomaly>) {
+        let record = attempt.records.first().copied().unwrap_or_default();
+        match sequence_follows(self.next, i64::from(attempt.first)) {
+            Some(Class::SeqReuse) => {
+                found.push(Anomaly::new(Class::IdentityReused).record(record));
+            }
+            Some(class) => found.push(Anomaly::new(class).record(record)),
+            None => {}
+        }
+        if self.spent {
+            found.push(Anomaly::new(Class::SlotReused).record(record));
+        }
+        let vacated = (0..self.contents.len()).find_map(|at| self.vacated(at, ledger));
+        if let Some(vacated) = vacated {
+            found.push(Anomaly::new(Class::SlotReused).record(record).other(vacated));
+        }
+    }
+
+    /// The record for which this content of the current identity gave up its slot, if it did.
+    fn vacated(&self, at: usize, ledger: &Ledger) -> Option<u64> {
+        let content = &self.contents[at].1;
+        let mine = content.identity == self.current_identity() && !content.replacement;
+        if !mine || !self.all_refused(at) || self.overtaken(at) {
+            return None;
+        }
+        let told = |record: &u64| ledger.verdict(*record) == Some(Said::NotDelivered);
+        content.records.iter().copied().find(told)
+    }
+
+    fn remember(&mut self, now: u64, attempt: &Attempt) -> u64 {
+        let first = i64::from(attempt.first);
+        let serial = self.serial;
+        self.serial += 1;
+        let content = Content {
+            identity: self.current_identity(),
+            first,
+            count: attempt.count,
+            hash: attempt.content,
+            records: attempt.records.clone(),
+            replacement: attempt.replacement,
+            first_offer: now,
+            max_timestamp: attempt.max_timestamp,
+            doubt: false,
+            appended: false,
+            permanent: false,
+            taken: false,
+            freed: false,
+            purged: false,
+        };
+        if !attempt.replacement {
+            self.next = content.end();
+        }
+        self.contents.push((serial, content));
+        serial
+    }
+
+    fn position(&self, serial: u64) -> Option<usize> {
+        self.contents.iter().position(|&(other, _)| other == serial)
+    }
+
+    fn is_open(&self, at: usize) -> bool {
+        self.open.iter().any(|open| open.content == self.contents[at].0)
+    }
+
+    fn all_refused(&self, at: usize) -> bool {
+        let content = &self.contents[at].1;
+        !content.appended && !content.doubt && !self.is_open(at)
+    }
+
+    fn in_doubt(&self, at: usize) -> bool {
+        let content = &self.contents[at].1;
+        !content.appended && !content.taken && (content.doubt || self.is_open(at))
+    }
+
+    /// Something behind it in its epoch is in the log: the broker had lost our state (S22).
+    fn overtaken(&self, at: usize) -> bool {
+        let identity = self.contents[at].1.identity;
+        let behind = |(_, content): &(u64, Content)| {
+            content.identity == identity && !content.replacement && content.appended
+        };
+        self.contents[at + 1..].iter().any(behind)
+    }
+
+    /// Not written, as rules 1 know it: refused throughout, slot taken, or slot unreachable.
+    fn not_written(&self, at: usize) -> bool {
+        let content = &self.contents[at].1;
+        if content.appended {
+            return false;
+        }
+        content.taken || content.freed || self.all_refused(at) || self.unreachable(at)
+    }
+
+    /// It lies behind a slot that nothing fills, and nobody is awaited any more (V2, V3).
+    fn unreachable(&self, at: usize) -> bool {
+        let (serial, content) = &self.contents[at];
+        let awaited = self.open.iter().any(|open| open.current && open.content == *serial);
+        !awaited
+            && (0..at).any(|before| {
+                let other = &self.contents[before].1;
+                other.identity == content.identity
+                    && !other.replacement
+                    && self.all_refused(before)
+                    && !self.overtaken(before)
+            })
+    }
+
+    /// Batches from the oldest unsettled to the newest offered, in the current identity (S5).
+    fn span(&self, ledger: &Ledger) -> usize {
+        let identity = self.current_identity();
+        let settled = |content: &Content| {
+            content.appended || content.records.iter().all(|&record| ledger.is_final(record))
+        };
+        self.contents
+            .iter()
+            .map(|(_, content)| content)
+            .filter(|content| content.identity == identity && !content.replacement)
+            .skip_while(|content| settled(content))
+            .count()
+    }
+
+    pub(super) fn answered(&mut self, now: u64, attempt: u64, reply: Option<Reply>) {
+        let Some(index) = self.open.iter().position(|open| open.id == attempt) else { return };
+        let open = self.open.remove(index);
+        let reply = reply.unwrap_or(Reply::of(-1));
+        self.upset |= is_about_memory(reply.code) || is_permanent(reply.code);
+        let moved = self.memory.saw_log_start(reply.log_start);
+        let Some(at) = self.position(open.content) else { return };
+        if moved {
+            for (_, content) in &mut self.contents {
+                content.purged = true;
+            }
+        }
+        self.apply(now, at, reply);
+        if open.current {
+            self.gate_open = reply.code == 0 && self.memory.known(now, &self.settings);
+        }
+    }
+
+    fn apply(&mut self, now: u64, at: usize, reply: Reply) {
+        let contested = self.contested(at);
+        let earlier = self.contents[at].1.doubt || self.contents[at].1.appended || self.is_open(at);
+        let fate = match fate(reply.code, reply.base_offset, self.settings.trust_base_offset) {
+            Fate::NotAppended if reply.code == 46 && earlier && !contested => Fate::Appended,
+            known @ (Fate::NotAppended | Fate::Appended | Fate::Doubtful) => known,
+        };
+        let max_timestamp = self.contents[at].1.max_timestamp;
+        let content = &mut self.contents[at].1;
+        content.permanent |= is_permanent(reply.code) || reply.code == 2;
+        match fate {
+            Fate::NotAppended => {}
+            Fate::Doubtful => content.doubt = true,
+            Fate::Appended => {
+                content.appended = true;
+                if reply.code == 0 {
+                    self.memory.acknowledged(now, reply.base_offset, max_timestamp);
+                }
+                self.take_slots(at);
+            }
+        }
+    }
+
+    fn contested(&self, at: usize) -> bool {
+        let content = &self.contents[at].1;
+        self.contents.iter().any(|(_, other)| {
+            other.identity == content.identity
+                && other.replacement != content.replacement
+                && overlap(other.first, other.count, content.first, content.count)
+        })
+    }
+
+    /// An appended replacement took the slots behind it; an appended head refuted its replacement.
+    fn take_slots(&mut self, at: usize) {
+        let winner = self.contents[at].1.clone();
+        if winner.replacement {
+            self.spent = true;
+        }
+        let mut reached = false;
+        for (_, content) in &mut self.contents {
+            reached |= content.first == winner.first && content.identity == winner.identity;
+            let rival = content.replacement != winner.replacement;
+            let hit = if winner.replacement { reached } else { content.first == winner.first };
+            if content.identity == winner.identity && rival && hit && !content.appended {
+                content.taken = true;
+            }
+        }
+    }
+
+    pub(super) fn ended(&mut self, attempt: u64, partly: bool) {
+        let Some(index) = self.open.iter().position(|open| open.id == attempt) else { return };
+        let open = self.open.remove(index);
+        if let Some(at) = self.position(open.content)
+            && !partly
+        {
+            self.contents[at].1.doubt = true;
+        }
+        if open.current {
+            self.gate_open = false;
+        }
+    }
+
+    /// Whether the wire leaves room for an honest `Unknown` of this record (CHK-8).
+    pub(super) fn leaves_doubt(&self, record: u64) -> bool {
+        self.muddled
+            || (0..self.contents.len()).any(|at| {
+                self.contents[at].1.records.contains(&record)
+                    && !self.contents[at].1.appended
+                    && (self.contents[at].1.doubt || self.is_open(at))
+            })
+    }
+
+    /// Whether some answer gave a reason to end a record of the lane before its time.
+    pub(super) fn is_upset(&self) -> bool {
+        self.upset || self.muddled || self.contents.iter().any(|(_, content)| content.permanent)
+    }
+
+    /// Whether a batch behind this record's was answered 0, so that doubt about it may be told.
+    pub(super) fn is_overtaken(&self, record: u64) -> bool {
+        (0..self.contents.len())
+            .any(|at| self.contents[at].1.records.contains(&record) && self.overtaken(at))
+    }
+
+    pub(super) fn may_be_forgotten(&self, now: u64) -> bool {
+        self.is_stale(now)
+    }
+
+    pub(super) fn is_muddled(&self) -> bool {
+        self.muddled
+    }
+
+    /// Forgets what can no longer convict anybody.
+    pub(super) fn prune(&mut self, ledger: &Ledger) {
+        let identity = self.current_identity();
+        let over = |this: &Self, at: usize| {
+            let content = &this.contents[at].1;
+            content.records.iter().all(|&record| ledger.is_final(record)) && !this.is_open(at)
+        };
+        let mut at = 0;
+        while at < self.contents.len() {
+            if self.contents[at].1.identity != identity && over(self, at) {
+                self.contents.remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        while !self.contents.is_empty()
+            && self.contents[0].1.identity == identity
+            && over(self, 0)
+            && !self.all_refused(0)
+            && !self.spent
+        {
+            self.contents.remove(0);
+        }
+    }
+
+    /// What steers the future, with small names and saturating times.
+    pub(super) fn fingerprint(&self, now: u64, into: &mut impl Hasher) {
+        let oldest = self.contents.first().map_or(self.serial, |&(serial, _)| serial);
+        for (_, content) in &self.contents {
+            (self.identities.len() - content.identity).hash(into);
+            (content.first, content.count, content.hash).hash(into);
+            (content.replacement, content.doubt, content.appended).hash(into);
+            (content.permanent, content.taken, content.freed, content.purged).hash(into);
+            self.settings.age(now, content.first_offer).hash(into);
+            self.settings.timestamp_age(now, content.max_timestamp).hash(into);
+        }
+        for open in &self.open {
+            (open.content.wrapping_sub(oldest), open.current).hash(into);
+        }
+        (self.next, self.gate_open, self.spent, self.muddled, self.upset).hash(into);
+        (self.identities.is_empty(), self.route.is_none()).hash(into);
+        self.memory.fingerprint(now, &self.settings, into);
+    }
+}

@@ -1,0 +1,682 @@
+//! The judge is judged: good histories are clean, and each edit of one is found, as the right
+//! class, at the right record.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers may fail the test")]
+
+use candor_sim::judge::{
+    Attempt, Class, Entry, Excuse, ExcuseKind, Fact, History, Lane, Log, LogBatch, Noticed, Reply,
+    Said, Settings, Stored, judge, slice,
+};
+
+const LANE: Lane = Lane { producer: 0, topic: 0, partition: 0 };
+const OTHER: Lane = Lane { producer: 0, topic: 1, partition: 0 };
+const DUE: u64 = 1_000_000;
+
+/// A history under construction; `now` grows by one with each entry.
+#[derive(Default)]
+struct Run {
+    history: History,
+    attempts: u64,
+    now: u64,
+}
+
+/// What makes one batch.
+#[derive(Clone, Copy)]
+struct Shape {
+    connection: u64,
+    id: i64,
+    epoch: i16,
+    first: i32,
+}
+
+const AT: Shape = Shape { connection: 1, id: 4000, epoch: 0, first: 0 };
+
+impl Run {
+    fn new() -> Self {
+        let mut run = Self::default();
+        run.history.closed = true;
+        for (topic, partition) in [(0, 0), (1, 0)] {
+            run.history.logs.push(Log { topic, partition, batches: Vec::new() });
+        }
+        run
+    }
+
+    fn fact(&mut self, fact: Fact) -> &mut Self {
+        self.now += 1;
+        self.history.entries.push(Entry { at: self.now, fact });
+        self
+    }
+
+    fn send(&mut self, records: &[u64]) -> &mut Self {
+        for &record in records {
+            self.fact(Fact::Intent { record, lane: LANE, due: DUE });
+            self.fact(Fact::Accepted { record });
+        }
+        self
+    }
+
+    fn offer(&mut self, shape: Shape, records: &[u64]) -> u64 {
+        let content = records.iter().fold(7, |hash, record| hash * 31 + record);
+        let id = self.attempts;
+        self.attempts += 1;
+        let attempt = Attempt {
+            id,
+            connection: shape.connection,
+            leader_epoch: 7,
+            producer_id: shape.id,
+            epoch: shape.epoch,
+            first: shape.first,
+            count: records.len() as u32,
+            content,
+            records: records.to_vec(),
+            max_timestamp: -1,
+            replacement: false,
+        };
+        self.fact(Fact::Offered { lane: LANE, attempt });
+        id
+    }
+
+    fn replace(&mut self, shape: Shape, records: &[u64]) -> u64 {
+        let id = self.offer(shape, records);
+        attempt_of(&mut self.history, id).replacement = true;
+        id
+    }
+
+    fn answer(&mut self, attempt: u64, reply: Reply) -> &mut Self {
+        self.fact(Fact::Answered { lane: LANE, attempt, reply: Some(reply) })
+    }
+
+    fn end(&mut self, attempt: u64, partly: bool) -> &mut Self {
+        self.fact(Fact::Ended { lane: LANE, attempt, partly })
+    }
+
+    fn tell(&mut self, records: &[u64], said: impl Fn(u64) -> Said) -> &mut Self {
+        for (index, &record) in (0..).zip(records) {
+            self.fact(Fact::Verdict { record, said: said(index) });
+        }
+        self
+    }
+
+    fn resolve(&mut self, record: u64, said: Said) -> &mut Self {
+        self.fact(Fact::Resolution { record, said })
+    }
+
+    fn store(&mut self, shape: Shape, base_offset: i64, records: &[u64]) -> &mut Self {
+        self.history.logs[0].batches.push(LogBatch {
+            base_offset,
+            producer_id: shape.id,
+            epoch: shape.epoch,
+            first: shape.first,
+            records: records.iter().map(|&record| Stored::Ours(record)).collect(),
+        });
+        self
+    }
+
+    /// Offered, answered 0, told and stored.
+    fn deliver(&mut self, shape: Shape, base: i64, records: &[u64]) -> &mut Self {
+        let attempt = self.offer(shape, records);
+        self.store(shape, base, records);
+        self.answer(attempt, Reply::appended(base));
+        self.tell(records, |index| Said::Delivered(Some(base + index as i64)))
+    }
+}
+
+fn seq(first: i32) -> Shape {
+    Shape { first, ..AT }
+}
+
+/// Nine records: batches delivered, one after a lost answer; one record expired before it was
+/// offered, one in doubt and resolved, one refused at the door.
+fn good() -> History {
+    let mut run = Run::new();
+    run.send(&[1, 2, 3, 4, 5, 6, 7, 8]);
+    run.deliver(seq(0), 10, &[1, 2]);
+    let first = run.offer(seq(2), &[3, 4]);
+    run.store(seq(2), 12, &[3, 4]);
+    run.end(first, false);
+    let again = run.offer(Shape { connection: 2, ..seq(2) }, &[3, 4]);
+    run.answer(again, Reply::appended(12));
+    run.tell(&[3, 4], |index| Said::Delivered(Some(12 + index as i64)));
+    run.now = DUE - 1;
+    let doubt = run.offer(Shape { connection: 2, ..seq(4) }, &[6]);
+    run.now = DUE - 1;
+    run.tell(&[5], |_| Said::NotDelivered);
+    run.now = DUE - 1;
+    run.tell(&[6], |_| Said::Unknown);
+    run.store(seq(4), 14, &[6]);
+    run.answer(doubt, Reply::appended(14));
+    run.resolve(6, Said::Delivered(Some(14)));
+    run.now = DUE - 10;
+    run.deliver(Shape { connection: 2, ..seq(5) }, 15, &[7, 8]);
+    run.fact(Fact::Intent { record: 9, lane: LANE, due: 2 * DUE });
+    run.fact(Fact::Refused { record: 9 });
+    run.history
+}
+
+/// The position of a fact.
+fn position(history: &History, wanted: impl Fn(&Fact) -> bool) -> usize {
+    history.entries.iter().position(|entry| wanted(&entry.fact)).unwrap()
+}
+
+fn verdict_of(history: &mut History, wanted: u64) -> &mut Entry {
+    let is = |fact: &Fact| matches!(fact, Fact::Verdict { record, .. } if *record == wanted);
+    let at = position(history, is);
+    &mut history.entries[at]
+}
+
+fn resolution_of(history: &mut History, wanted: u64) -> &mut Entry {
+    let is = |fact: &Fact| matches!(fact, Fact::Resolution { record, .. } if *record == wanted);
+    let at = position(history, is);
+    &mut history.entries[at]
+}
+
+fn say(history: &mut History, wanted: u64, new: Said) {
+    verdict_of(history, wanted).fact = Fact::Verdict { record: wanted, said: new };
+}
+
+fn attempt_of(history: &mut History, wanted: u64) -> &mut Attempt {
+    let is = |fact: &Fact| matches!(fact, Fact::Offered { attempt, .. } if attempt.id == wanted);
+    let at = position(history, is);
+    let Fact::Offered { attempt, .. } = &mut history.entries[at].fact else { unreachable!() };
+    attempt
+}
+
+#[track_caller]
+fn convicts(history: &History, class: Class, record: u64) {
+    let report = judge(history);
+    let hit = report
+        .anomalies
+        .iter()
+        .find(|finding| finding.anomaly.class == class && finding.anomaly.record == Some(record));
+    let all: Vec<String> = report.anomalies.iter().map(ToString::to_string).collect();
+    let hit = hit.unwrap_or_else(|| panic!("wanted {class} of record {record}, found {all:?}"));
+    assert!(!slice(history, hit).is_empty(), "a finding must show its evidence");
+}
+
+#[track_caller]
+fn clean(history: &History) {
+    let found: Vec<String> = judge(history).anomalies.iter().map(ToString::to_string).collect();
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[track_caller]
+fn edited(class: Class, record: u64, edit: impl FnOnce(&mut History)) {
+    let mut history = good();
+    clean(&history);
+    edit(&mut history);
+    convicts(&history, class, record);
+}
+
+fn batch(history: &mut History, base: i64) -> &mut LogBatch {
+    history.logs[0].batches.iter_mut().find(|batch| batch.base_offset == base).unwrap()
+}
+
+#[test]
+fn good_history_is_clean() {
+    clean(&good());
+}
+
+#[test]
+fn edits_of_verdicts() {
+    for record in [1, 4, 7] {
+        edited(Class::NoVerdict, record, |history| {
+            verdict_of(history, record).fact = Fact::Stall { from: 0, to: 0 };
+        });
+        edited(Class::Flip, record, |history| {
+            let twice = verdict_of(history, record).clone();
+            history.entries.push(twice);
+        });
+        edited(Class::Flip, record, |history| {
+            let fact = Fact::Resolution { record, said: Said::Delivered(None) };
+            history.entries.push(Entry { at: DUE, fact });
+        });
+        edited(Class::Ghost, record, |history| say(history, record, Said::NotDelivered));
+        edited(Class::WrongOffset, record, |history| {
+            say(history, record, Said::Delivered(Some(99)));
+        });
+        edited(Class::Late, record, |history| verdict_of(history, record).at = DUE + 1);
+        edited(Class::Coward, record, |history| say(history, record, Said::Unknown));
+    }
+    edited(Class::Coward, 5, |history| say(history, 5, Said::Unknown));
+    edited(Class::Lost, 5, |history| say(history, 5, Said::Delivered(None)));
+    edited(Class::Hasty, 5, |history| verdict_of(history, 5).at = DUE / 2);
+    edited(Class::GhostRefused, 7, |history| {
+        let at = position(history, |fact| matches!(fact, Fact::Accepted { record: 7 }));
+        history.entries[at].fact = Fact::Refused { record: 7 };
+    });
+}
+
+#[test]
+fn edits_of_resolutions_and_of_the_door() {
+    edited(Class::NoResolution, 6, |history| {
+        resolution_of(history, 6).fact = Fact::Stall { from: 0, to: 0 };
+    });
+    edited(Class::Flip, 6, |history| {
+        let twice = resolution_of(history, 6).clone();
+        history.entries.push(twice);
+    });
+    for (said, class) in [(Said::NotDelivered, Class::Ghost), (Said::Unknown, Class::Coward)] {
+        edited(class, 6, |history| {
+            resolution_of(history, 6).fact = Fact::Resolution { record: 6, said };
+        });
+    }
+    edited(Class::Insane, 77, |history| {
+        history.entries.push(Entry { at: DUE, fact: Fact::Accepted { record: 77 } });
+    });
+    edited(Class::Insane, 7, |history| {
+        history.entries.push(Entry { at: DUE, fact: Fact::Refused { record: 7 } });
+    });
+}
+
+#[test]
+fn a_sleeping_host_is_forgiven_no_more_than_it_slept() {
+    let mut history = good();
+    verdict_of(&mut history, 8).at = DUE + 5;
+    let nap = Entry { at: 0, fact: Fact::Stall { from: DUE - 100, to: DUE + 5 } };
+    // Lanes exist from their first intent on.
+    history.entries.insert(1, nap);
+    clean(&history);
+    verdict_of(&mut history, 8).at = DUE + 6;
+    convicts(&history, Class::Late, 8);
+}
+
+#[test]
+fn edits_of_the_log() {
+    edited(Class::Lost, 3, |history| batch(history, 12).records[0] = Stored::Foreign);
+    edited(Class::Lost, 8, |history| {
+        batch(history, 15).records.pop();
+    });
+    edited(Class::Reorder, 3, |history| batch(history, 12).records.swap(0, 1));
+    edited(Class::WrongOffset, 7, |history| batch(history, 15).base_offset = 16);
+    for class in [Class::Duplicate, Class::SeqReuse] {
+        edited(class, 1, |history| {
+            let mut copy = batch(history, 10).clone();
+            copy.base_offset = 17;
+            history.logs[0].batches.push(copy);
+        });
+    }
+    edited(Class::SeqGap, 7, |history| batch(history, 15).first = 6);
+    edited(Class::SeqGap, 6, |history| {
+        history.logs[0].batches.retain(|batch| batch.base_offset != 12);
+    });
+    edited(Class::Ghost, 5, |history| {
+        history.logs[0].batches.push(LogBatch {
+            base_offset: 17,
+            producer_id: 4000,
+            epoch: 0,
+            first: 7,
+            records: vec![Stored::Ours(5)],
+        });
+    });
+    edited(Class::Misrouted, 1, |history| {
+        let moved = history.logs[0].batches.remove(0);
+        history.logs[1].batches.push(moved);
+    });
+    for (stored, class) in [(Stored::Foreign, Class::Foreign), (Stored::Corrupt, Class::Corrupt)] {
+        let mut history = good();
+        batch(&mut history, 14).records.push(stored);
+        assert!(judge(&history).anomalies.iter().any(|finding| finding.anomaly.class == class));
+    }
+}
+
+#[test]
+fn a_record_in_the_log_of_another_lane_is_misrouted() {
+    let mut run = Run::new();
+    run.fact(Fact::Intent { record: 1, lane: OTHER, due: DUE });
+    run.fact(Fact::Accepted { record: 1 });
+    run.now = DUE - 2;
+    run.tell(&[1], |_| Said::NotDelivered);
+    run.store(AT, 3, &[1]);
+    convicts(&run.history, Class::Misrouted, 1);
+    convicts(&run.history, Class::Ghost, 1);
+}
+
+#[test]
+fn gaps() {
+    // Delivered behind one that is missing and was told nothing; nobody closed yet.
+    let mut run = Run::new();
+    run.send(&[1, 2]);
+    run.deliver(AT, 0, &[2]);
+    run.history.closed = false;
+    convicts(&run.history, Class::SilentGap, 1);
+    // Told, but too late.
+    run.now = DUE - 1;
+    run.tell(&[1], |_| Said::NotDelivered);
+    convicts(&run.history, Class::LateBadNews, 1);
+    // In the log, but told after its successor.
+    let mut run = Run::new();
+    run.send(&[1, 2]);
+    let first = run.offer(AT, &[1]);
+    run.store(AT, 0, &[1]);
+    run.answer(first, Reply::appended(0));
+    run.deliver(seq(1), 1, &[2]);
+    run.tell(&[1], |_| Said::Delivered(Some(0)));
+    convicts(&run.history, Class::OutOfTurn, 1);
+}
+
+#[test]
+fn nothing_follows_a_gap_where_the_policy_is_to_stop() {
+    let mut run = Run::new();
+    run.send(&[1, 2]);
+    run.fact(Fact::Cancelled { record: 1 });
+    let cancelled = run.now;
+    run.now = cancelled - 1;
+    run.tell(&[1], |_| Said::NotDelivered);
+    run.deliver(AT, 0, &[2]);
+    clean(&run.history);
+    run.history.settings.stop = true;
+    convicts(&run.history, Class::GapAfterStop, 2);
+}
+
+#[test]
+fn edits_of_identities() {
+    edited(Class::IdentityReused, 3, |history| attempt_of(history, 2).content += 1);
+    edited(Class::NotFrozen, 3, |history| {
+        let attempt = attempt_of(history, 2);
+        attempt.records.pop();
+        attempt.count = 1;
+    });
+    edited(Class::NotFrozen, 4, |history| {
+        let attempt = attempt_of(history, 2);
+        attempt.records.remove(0);
+        (attempt.first, attempt.count) = (3, 1);
+    });
+    edited(Class::IdentityReused, 6, |history| attempt_of(history, 3).first = 2);
+    edited(Class::IdentityReused, 7, |history| attempt_of(history, 4).first = 0);
+    edited(Class::SeqGap, 7, |history| attempt_of(history, 4).first = 7);
+    edited(Class::SeqGap, 1, |history| attempt_of(history, 0).first = 1);
+    // Renumbered within the epoch.
+    edited(Class::SecondIdentity, 3, |history| attempt_of(history, 2).first = 4);
+    edited(Class::EarlyBump, 3, |history| {
+        let attempt = attempt_of(history, 2);
+        (attempt.epoch, attempt.first) = (1, 0);
+    });
+    edited(Class::EpochBack, 7, |history| {
+        let attempt = attempt_of(history, 3);
+        (attempt.epoch, attempt.first) = (1, 0);
+    });
+    edited(Class::EpochBack, 7, |history| {
+        let attempt = attempt_of(history, 3);
+        (attempt.producer_id, attempt.first) = (4001, 0);
+    });
+}
+
+#[test]
+fn a_record_that_was_told_is_never_offered_under_another_identity() {
+    let mut run = Run::new();
+    run.send(&[1]);
+    let first = run.offer(AT, &[1]);
+    run.end(first, false);
+    run.now = DUE - 1;
+    run.tell(&[1], |_| Said::Unknown);
+    let bumped = Shape { epoch: 1, connection: 2, ..AT };
+    let second = run.offer(bumped, &[1]);
+    run.store(bumped, 0, &[1]).answer(second, Reply::appended(0));
+    run.resolve(1, Said::Delivered(Some(0)));
+    convicts(&run.history, Class::SecondIdentity, 1);
+}
+
+/// A head that was refused for good and gave up its slot, and a successor in doubt behind it.
+fn vacated() -> Run {
+    let mut run = Run::new();
+    run.send(&[1, 2, 3, 4]);
+    run.deliver(AT, 0, &[1]);
+    let head = run.offer(seq(1), &[2]);
+    let behind = run.offer(seq(2), &[3]);
+    run.answer(head, Reply::of(87)).tell(&[2], |_| Said::NotDelivered);
+    run.end(behind, false);
+    run
+}
+
+#[test]
+fn a_vacated_slot_ends_its_epoch() {
+    let next = Shape { epoch: 1, connection: 2, ..AT };
+    let mut run = vacated();
+    run.deliver(next, 1, &[3]);
+    run.deliver(Shape { first: 1, ..next }, 2, &[4]);
+    clean(&run.history);
+
+    let mut run = vacated();
+    run.deliver(Shape { connection: 2, ..seq(3) }, 1, &[4]);
+    convicts(&run.history, Class::SlotReused, 4);
+
+    // The vacated batch itself once more.
+    let mut run = vacated();
+    run.offer(Shape { connection: 2, ..seq(1) }, &[2]);
+    convicts(&run.history, Class::SlotReused, 2);
+
+    // Its successor is still awaited.
+    let mut run = Run::new();
+    run.send(&[1, 2, 3]);
+    run.deliver(AT, 0, &[1]);
+    let head = run.offer(seq(1), &[2]);
+    run.offer(seq(2), &[3]);
+    run.answer(head, Reply::of(87)).tell(&[2], |_| Said::NotDelivered);
+    run.deliver(Shape { epoch: 1, ..AT }, 1, &[3]);
+    convicts(&run.history, Class::EarlyBump, 3);
+}
+
+/// Two batches in flight, behind one that was answered 0 or 7.
+fn two_in_flight(open: bool) -> History {
+    let mut run = Run::new();
+    run.send(&[1, 2, 3]);
+    let first = run.offer(AT, &[1]);
+    run.store(AT, 0, &[1]);
+    if open {
+        run.answer(first, Reply::appended(0));
+        run.tell(&[1], |_| Said::Delivered(Some(0)));
+    } else {
+        run.answer(first, Reply::of(7));
+    }
+    run.offer(seq(1), &[2]);
+    run.offer(seq(2), &[3]);
+    run.history.closed = false;
+    run.history
+}
+
+#[test]
+fn one_batch_at_a_time_until_the_gate_is_open() {
+    clean(&two_in_flight(true));
+    convicts(&two_in_flight(false), Class::GateBroken, 3);
+    // Another connection, or a newer leader epoch on the same, closes it again.
+    let mut history = two_in_flight(true);
+    attempt_of(&mut history, 1).connection = 2;
+    attempt_of(&mut history, 2).connection = 2;
+    convicts(&history, Class::GateBroken, 3);
+    let mut history = two_in_flight(true);
+    attempt_of(&mut history, 1).leader_epoch = 8;
+    attempt_of(&mut history, 2).leader_epoch = 8;
+    convicts(&history, Class::GateBroken, 3);
+    // So does any answer but 0.
+    let mut run = Run::new();
+    run.send(&[1, 2, 3]);
+    run.deliver(AT, 0, &[1]);
+    let refused = run.offer(seq(1), &[2]);
+    run.offer(seq(2), &[3]);
+    run.answer(refused, Reply::of(19));
+    run.offer(seq(1), &[2]);
+    convicts(&run.history, Class::GateBroken, 2);
+}
+
+#[test]
+fn five_batches_span_at_most() {
+    let spanning = |batches: u64| {
+        let mut run = Run::new();
+        let records: Vec<u64> = (1..=batches + 1).collect();
+        run.send(&records);
+        run.deliver(AT, 0, &[1]);
+        run.offer(seq(1), &[2]);
+        for (first, record) in (2..).zip(3..=batches + 1) {
+            let attempt = run.offer(seq(first), &[record]);
+            run.answer(attempt, Reply::appended(i64::from(first)));
+        }
+        run.history.closed = false;
+        run.history
+    };
+    clean(&spanning(5));
+    convicts(&spanning(6), Class::SpanBroken, 7);
+}
+
+#[test]
+fn nothing_in_doubt_is_resent_once_the_broker_may_have_forgotten() {
+    let ttl = 10_000;
+    let stale = |age: u64, timestamp: i64| {
+        let mut run = Run::new();
+        run.history.settings = Settings { state_ttl: Some(ttl), ..Settings::default() };
+        run.history.settings.timestamps_count = timestamp >= 0;
+        run.now = 5_000_000;
+        run.fact(Fact::Intent { record: 1, lane: LANE, due: 9_000_000 });
+        run.fact(Fact::Accepted { record: 1 });
+        let first = run.offer(AT, &[1]);
+        let offered = run.now;
+        run.end(first, false);
+        run.now = offered + age - 1;
+        run.offer(Shape { connection: 2, ..AT }, &[1]);
+        for id in [0, 1] {
+            attempt_of(&mut run.history, id).max_timestamp = timestamp;
+        }
+        run.history.closed = false;
+        run.history
+    };
+    clean(&stale(ttl - 1, -1));
+    convicts(&stale(ttl, -1), Class::StaleResend, 1);
+    clean(&stale(100, 5_000));
+    convicts(&stale(100, 4_990), Class::StaleResend, 1);
+
+    // The log moved past what was acknowledged.
+    let purged = |log_start: i64| {
+        let mut run = Run::new();
+        run.send(&[1, 2, 3]);
+        run.deliver(AT, 0, &[1]);
+        let lost = run.offer(seq(1), &[2]);
+        let seen = run.offer(seq(2), &[3]);
+        run.answer(seen, Reply { log_start, ..Reply::of(45) }).end(lost, false);
+        run.offer(Shape { connection: 2, ..seq(1) }, &[2]);
+        run.history.closed = false;
+        run.history
+    };
+    clean(&purged(0));
+    convicts(&purged(1), Class::StaleResend, 2);
+}
+
+/// Records 2 to 4 in two batches in doubt; 2 is revoked: a replacement with `kept` of the others.
+fn revoke(kept: &[u64], epoch_after: i16) -> History {
+    let mut run = Run::new();
+    run.send(&[1, 2, 3, 4, 5, 6]);
+    run.deliver(AT, 0, &[1]);
+    let first = run.offer(seq(1), &[2, 3]);
+    let second = run.offer(seq(3), &[4]);
+    run.end(first, false).end(second, false);
+    run.fact(Fact::Cancelled { record: 2 });
+    run.now -= 1;
+    run.tell(&[2], |_| Said::Unknown);
+    let contest = Shape { connection: 2, ..seq(1) };
+    let replacement = run.replace(contest, kept);
+    run.store(contest, 1, kept).answer(replacement, Reply::appended(1));
+    run.resolve(2, Said::NotDelivered);
+    run.tell(kept, |index| Said::Delivered(Some(1 + index as i64)));
+    let rest: Vec<u64> = (3..=6).filter(|record| !kept.contains(record)).collect();
+    if !rest.is_empty() {
+        let first = if epoch_after == 0 { 4 } else { 0 };
+        let shape = Shape { connection: 2, epoch: epoch_after, first, ..AT };
+        run.deliver(shape, 1 + kept.len() as i64, &rest);
+    }
+    run.history
+}
+
+#[test]
+fn a_replacement_must_not_open_the_way_for_what_it_contests() {
+    clean(&revoke(&[3, 4, 5], 1));
+    clean(&revoke(&[3], 1));
+    // It has the length of the first batch, which is also the first sequence of the second.
+    convicts(&revoke(&[3, 4], 1), Class::IllegalCut, 3);
+    // Something new in the epoch that it ended.
+    convicts(&revoke(&[3, 4, 5], 0), Class::SlotReused, 6);
+    // The same cut without the right to contest.
+    let mut history = revoke(&[3, 4, 5], 1);
+    attempt_of(&mut history, 3).replacement = false;
+    convicts(&history, Class::NotFrozen, 3);
+    // The end of a replacement on the first sequence of a batch further behind.
+    let mut history = revoke(&[3, 4, 5], 1);
+    let second = attempt_of(&mut history, 2);
+    second.count = 2;
+    second.records = vec![4, 5];
+    let third = Attempt { id: 9, first: 5, count: 1, records: vec![6], ..second.clone() };
+    attempt_of(&mut history, 3).records = vec![3, 4, 5, 6];
+    attempt_of(&mut history, 3).count = 4;
+    let at = position(&history, |f| matches!(f, Fact::Ended { attempt: 1, .. }));
+    let fact = Fact::Offered { lane: LANE, attempt: third };
+    history.entries.insert(at, Entry { at: 20, fact });
+    convicts(&history, Class::IllegalCut, 3);
+}
+
+#[test]
+fn losing_acknowledged_data_is_the_brokers_fault_and_may_be_excused() {
+    let mut history = good();
+    history.logs[0].batches.pop();
+    let report = judge(&history);
+    let lost: Vec<_> = report.anomalies.iter().filter(|f| f.anomaly.class == Class::Lost).collect();
+    assert_eq!(lost.len(), 2);
+    assert!(lost.iter().all(|finding| finding.to_string().ends_with("blame: broker")));
+
+    let excuse = Excuse {
+        kind: ExcuseKind::Truncation,
+        topic: 0,
+        partition: 0,
+        from: 15,
+        to: 17,
+        since: 0,
+        until: DUE,
+    };
+    history.excuses.push(excuse);
+    assert!(judge(&history).is_clean());
+    assert_eq!(judge(&history).excused.len(), 2);
+    // Of other offsets, or for another class, it is none.
+    history.excuses[0].to = 16;
+    convicts(&history, Class::Lost, 8);
+    history.excuses[0] = Excuse { kind: ExcuseKind::StateExpiry, ..excuse };
+    convicts(&history, Class::Lost, 7);
+}
+
+#[test]
+fn a_gap_in_the_log_is_forgiven_where_the_producer_told_of_it() {
+    let mut history = good();
+    batch(&mut history, 15).first = 9;
+    convicts(&history, Class::SeqGap, 7);
+    let notice = Fact::Notice { lane: LANE, notice: Noticed::StateLost };
+    history.entries.push(Entry { at: DUE, fact: notice });
+    clean(&history);
+}
+
+#[test]
+fn a_killed_producer_owes_nothing_more() {
+    let mut run = Run::new();
+    run.send(&[1]);
+    convicts(&run.history, Class::NoVerdict, 1);
+    run.fact(Fact::Killed { producer: 0 });
+    clean(&run.history);
+}
+
+#[test]
+fn trusting_the_base_offset_makes_an_unknown_cowardly() {
+    let mut run = Run::new();
+    run.send(&[1]);
+    let attempt = run.offer(AT, &[1]);
+    run.answer(attempt, Reply::of(6));
+    run.now = DUE - 1;
+    run.tell(&[1], |_| Said::Unknown).resolve(1, Said::Unknown);
+    clean(&run.history);
+    run.history.settings.trust_base_offset = true;
+    convicts(&run.history, Class::Coward, 1);
+}
+
+#[test]
+fn an_early_unknown_needs_a_reason() {
+    let mut run = Run::new();
+    run.send(&[1]);
+    run.offer(AT, &[1]);
+    run.tell(&[1], |_| Said::Unknown).resolve(1, Said::Unknown);
+    convicts(&run.history, Class::Hasty, 1);
+    let told = verdict_of(&mut run.history, 1).at;
+    run.history.entries.insert(2, Entry { at: told, fact: Fact::Cancelled { record: 1 } });
+    clean(&run.history);
+}
