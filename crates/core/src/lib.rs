@@ -8,18 +8,25 @@
 extern crate alloc;
 
 pub mod action;
+pub mod config;
 pub mod event;
 pub mod ids;
+pub mod lane;
 pub mod payload;
+pub mod pool;
+pub mod rules;
 pub mod testing;
 pub mod time;
 pub mod verdict;
 
 pub use action::{Action, Misuse, Notice, Offer, Outcome, Settled, Told, Why};
+pub use config::{BeyondMemory, LaneConfig, OnDataLoss};
 pub use event::{Answer, Append, Event, HandedOver, PartitionResponse};
 pub use ids::{
     AttemptId, Identity, LeaderEpoch, Offset, ProducerEpoch, ProducerId, RouteId, Sequence, Ticket,
 };
+pub use lane::{Digest, Lane, Usage};
 pub use payload::{Frozen, Payload};
+pub use pool::{Pool, PoolIndex};
 pub use time::{Deadline, Instant, Span, Wakeup};
 pub use verdict::{Doubt, NeverReason, Proof, Resolution, Verdict};

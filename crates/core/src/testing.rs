@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::ids::{Identity, Sequence};
+use crate::ids::{Identity, Offset, Sequence};
 use crate::payload::{Frozen, Payload};
 
 /// Records are small numbers, each of size 1; a batch is their list.
@@ -84,4 +84,27 @@ impl Frozen for Counted {
     fn max_timestamp(&self) -> i64 {
         Payload::max_timestamp(self)
     }
+}
+
+/// Where a lane starts in the middle of an epoch, the broker holding what came before.
+///
+/// ```
+/// use candor_core::testing::{Counted, Preset};
+/// use candor_core::{Identity, Instant, Lane, LaneConfig, Offset, ProducerId, Sequence};
+/// let preset = Preset {
+///     identity: Identity::fresh(ProducerId::new(7).unwrap()),
+///     next: Sequence::new(i32::MAX).unwrap(),
+///     last_acknowledged: Offset::new(9).unwrap(),
+/// };
+/// let lane: Lane<Counted> = Lane::preset(LaneConfig::default(), Instant::EPOCH, preset);
+/// assert_eq!(lane.identity(), Some(preset.identity));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// The identity in use, something being acknowledged under it.
+    pub identity: Identity,
+    /// The next sequence.
+    pub next: Sequence,
+    /// Offset of the last acknowledged record.
+    pub last_acknowledged: Offset,
 }

@@ -1,0 +1,350 @@
+//! A batch in the three states of its life before it is settled: open, sealed, sequenced.
+
+use alloc::vec::Vec;
+
+use crate::action::Told;
+use crate::ids::{AttemptId, Identity, Offset, RouteId, Sequence, Ticket};
+use crate::payload::{Frozen, Payload};
+use crate::rules::{Mark, Rules, Standing};
+use crate::time::Instant;
+use crate::verdict::{Doubt, Proof};
+
+/// A record's name and time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) ticket: Ticket,
+    pub(super) deadline: Instant,
+    /// It was told `Unknown`.
+    pub(super) told: bool,
+}
+
+impl Entry {
+    fn to_told(self, index: usize) -> Told {
+        Told { ticket: self.ticket, index: index as u32, unknown: self.told }
+    }
+}
+
+/// Records without a sequence. Nobody was told anything about them yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Records<P> {
+    pub(super) payload: P,
+    pub(super) entries: Vec<Entry>,
+    /// No record of it is due before this.
+    expiry: Instant,
+}
+
+impl<P: Payload> Records<P> {
+    pub(super) fn empty() -> Self {
+        Self { payload: P::empty(), entries: Vec::new(), expiry: Instant::NEVER }
+    }
+
+    pub(super) fn push(&mut self, entry: Entry, timestamp: i64, record: P::Record<'_>) {
+        self.payload.push(timestamp, record);
+        self.expiry = self.expiry.min(entry.deadline);
+        self.entries.push(entry);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        if self.is_empty() { 0 } else { self.payload.bytes() }
+    }
+
+    pub(super) fn expiry(&self) -> Instant {
+        self.expiry
+    }
+
+    /// D3: takes out the records for which `leaves` says so.
+    pub(super) fn take(&mut self, mut leaves: impl FnMut(usize, &Entry) -> bool) -> Vec<Told> {
+        let mut taken = Vec::new();
+        let mut position = 0;
+        let mut kept = 0;
+        let payload = &mut self.payload;
+        self.entries.retain(|entry| {
+            let leaving = leaves(position, entry);
+            if leaving {
+                taken.push(entry.to_told(position));
+                payload.remove(kept);
+            } else {
+                kept += 1;
+            }
+            position += 1;
+            !leaving
+        });
+        self.expiry = earliest(&self.entries);
+        taken
+    }
+
+    /// D1: takes out the records that are due.
+    pub(super) fn expire<R: Rules>(&mut self, now: Instant) -> Vec<Told> {
+        if !R::expired(now, self.expiry) {
+            return Vec::new();
+        }
+        self.take(|_, entry| R::expired(now, entry.deadline))
+    }
+
+    /// D4: deadline := now.
+    pub(super) fn cancel(&mut self, ticket: Ticket, now: Instant) -> bool {
+        let found = bring_forward(&mut self.entries, ticket, now);
+        if found {
+            self.expiry = self.expiry.min(now);
+        }
+        found
+    }
+
+    pub(super) fn split_off(&mut self, at: u32) -> Self {
+        let payload = self.payload.split_off(at);
+        let entries = self.entries.split_off(at as usize);
+        self.expiry = earliest(&self.entries);
+        Self { payload, expiry: earliest(&entries), entries }
+    }
+}
+
+fn earliest(entries: &[Entry]) -> Instant {
+    let untold = entries.iter().filter(|entry| !entry.told);
+    untold.map(|entry| entry.deadline).min().unwrap_or(Instant::NEVER)
+}
+
+fn bring_forward(entries: &mut [Entry], ticket: Ticket, now: Instant) -> bool {
+    match entries.binary_search_by_key(&ticket, |entry| entry.ticket) {
+        Ok(index) => {
+            let entry = &mut entries[index];
+            entry.deadline = entry.deadline.min(now);
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+/// When a batch may be offered (again).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Retry {
+    pub(super) not_before: Instant,
+    pub(super) failures: u32,
+}
+
+impl Retry {
+    pub(super) const AT_ONCE: Self = Self { not_before: Instant::EPOCH, failures: 0 };
+}
+
+/// The batch being filled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OpenBatch<P> {
+    pub(super) records: Records<P>,
+    /// D2: it is offered no later than this, if the lane can offer at all.
+    pub(super) due: Instant,
+}
+
+impl<P: Payload> OpenBatch<P> {
+    pub(super) fn empty() -> Self {
+        Self { records: Records::empty(), due: Instant::NEVER }
+    }
+
+    pub(super) fn seal(self) -> SealedBatch<P> {
+        SealedBatch { records: self.records, past: Past::NeverOffered, retry: Retry::AT_ONCE }
+    }
+}
+
+/// Whether a sealed batch was offered before, under an identity that is out of the way (S3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Past {
+    NeverOffered,
+    Refused,
+    Unreachable,
+}
+
+impl Past {
+    /// What proves that such a record is not in the log.
+    pub(super) fn proof(self) -> Proof {
+        match self {
+            Self::NeverOffered => Proof::NeverOffered,
+            Self::Refused => Proof::Refused,
+            Self::Unreachable => Proof::Unreachable,
+        }
+    }
+}
+
+/// Final records without a sequence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SealedBatch<P> {
+    pub(super) records: Records<P>,
+    pub(super) past: Past,
+    /// V5: children and thawed batches keep the backoff of the batch that they come from.
+    pub(super) retry: Retry,
+}
+
+impl<P: Payload> SealedBatch<P> {
+    /// S1, S2: binds identity and sequence, at the first offer.
+    pub(super) fn sequence(
+        self,
+        identity: Identity,
+        first: Sequence,
+        now: Instant,
+    ) -> SequencedBatch<P> {
+        let expiry = self.records.expiry();
+        let frozen = self.records.payload.freeze(identity, first);
+        SequencedBatch {
+            frozen,
+            entries: self.records.entries,
+            expiry,
+            identity,
+            first,
+            retry: Retry { not_before: now, ..self.retry },
+            tally: Tally::default(),
+            mark: Mark::Unasked,
+            permanent: None,
+            corrupt_in_a_row: 0,
+            first_offer: now,
+        }
+    }
+
+    /// Halves it, as often as needed and possible, until the first part fits; returns the rest.
+    pub(super) fn cut(&mut self, limit: usize) -> Vec<Self> {
+        let mut rest = Vec::new();
+        while self.records.bytes() > limit && self.records.entries.len() > 1 {
+            let at = (self.records.entries.len() as u32).div_ceil(2);
+            let records = self.records.split_off(at);
+            rest.push(Self { records, past: self.past, retry: self.retry });
+        }
+        rest.reverse();
+        rest
+    }
+}
+
+/// What is known of the attempts of a batch (rules 1).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) offered: u32,
+    pub(super) refused: u32,
+    /// Oldest attempt that ended in doubt, and on which route.
+    doubtful: Vec<(RouteId, AttemptId)>,
+}
+
+impl Tally {
+    /// Adds an attempt that ended in doubt. Of each route only the oldest one matters.
+    pub(super) fn add_doubt(&mut self, route: RouteId, attempt: AttemptId) {
+        match self.doubtful.iter_mut().find(|(known, _)| *known == route) {
+            Some((_, oldest)) => *oldest = attempt.min(*oldest),
+            None => self.doubtful.push((route, attempt)),
+        }
+    }
+
+    /// Routes without unanswered attempts prove nothing any more; only the oldest doubt counts.
+    pub(super) fn forget_routes(&mut self, mut in_use: impl FnMut(RouteId) -> bool) {
+        let oldest = self.oldest_doubt();
+        self.doubtful.retain(|&(route, attempt)| Some(attempt) == oldest || in_use(route));
+    }
+
+    pub(super) fn oldest_doubt(&self) -> Option<AttemptId> {
+        self.doubtful.iter().map(|&(_, attempt)| attempt).min()
+    }
+
+    pub(super) fn doubt_on(&self, route: RouteId) -> Option<AttemptId> {
+        let found = self.doubtful.iter().find(|(known, _)| *known == route);
+        found.map(|&(_, attempt)| attempt)
+    }
+
+    pub(super) fn standing<R: Rules>(&self) -> Standing {
+        R::standing(self.offered, self.refused)
+    }
+
+    pub(super) fn doubts(&self) -> impl Iterator<Item = (RouteId, AttemptId)> + '_ {
+        self.doubtful.iter().copied()
+    }
+}
+
+/// A permanent code that a batch was answered (V1, L4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) code: i16,
+    pub(super) named: Vec<u32>,
+    pub(super) in_a_row: u32,
+}
+
+/// A batch under an identity and a sequence: offered, and neither written nor given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SequencedBatch<P: Payload> {
+    pub(super) frozen: P::Frozen,
+    pub(super) entries: Vec<Entry>,
+    expiry: Instant,
+    pub(super) identity: Identity,
+    pub(super) first: Sequence,
+    pub(super) retry: Retry,
+    pub(super) tally: Tally,
+    pub(super) mark: Mark,
+    pub(super) permanent: Option<Refusal>,
+    pub(super) corrupt_in_a_row: u32,
+    pub(super) first_offer: Instant,
+}
+
+impl<P: Payload> SequencedBatch<P> {
+    pub(super) fn count(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    pub(super) fn expiry(&self) -> Instant {
+        self.expiry
+    }
+
+    pub(super) fn standing<R: Rules>(&self) -> Standing {
+        self.tally.standing::<R>()
+    }
+
+    pub(super) fn all_told(&self) -> bool {
+        self.entries.iter().all(|entry| entry.told)
+    }
+
+    pub(super) fn max_timestamp(&self) -> i64 {
+        self.frozen.max_timestamp()
+    }
+
+    /// Every record, for a completion of the whole batch.
+    pub(super) fn told(&self) -> Vec<Told> {
+        self.entries.iter().enumerate().map(|(index, entry)| entry.to_told(index)).collect()
+    }
+
+    /// Marks records as told `Unknown`; returns those that were not.
+    pub(super) fn tell(&mut self, mut whom: impl FnMut(&Entry) -> bool) -> Vec<Told> {
+        let mut newly = Vec::new();
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            if !entry.told && whom(entry) {
+                newly.push(entry.to_told(index));
+                entry.told = true;
+            }
+        }
+        self.expiry = earliest(&self.entries);
+        newly
+    }
+
+    pub(super) fn cancel(&mut self, ticket: Ticket, now: Instant) -> bool {
+        let found = bring_forward(&mut self.entries, ticket, now);
+        self.expiry = earliest(&self.entries);
+        found
+    }
+
+    pub(super) fn doubt(&self, last_acknowledged: Option<Offset>) -> Doubt {
+        Doubt {
+            identity: self.identity,
+            first: self.first,
+            count: self.count(),
+            index: 0,
+            last_acknowledged,
+        }
+    }
+
+    /// S2, V1: takes the sequence off. Records that were told `Unknown` leave, and come second;
+    /// of the others those for which `fails` says so, and come third.
+    pub(super) fn thaw(
+        self,
+        past: Past,
+        fails: impl Fn(u32, Instant) -> bool,
+    ) -> (SealedBatch<P>, Vec<Told>, Vec<Told>) {
+        let expiry = earliest(&self.entries);
+        let mut records = Records { payload: self.frozen.thaw(), entries: self.entries, expiry };
+        let left = records.take(|i, entry| entry.told || fails(i as u32, entry.deadline));
+        let (told, failed) = left.into_iter().partition(|left| left.unknown);
+        (SealedBatch { records, past, retry: self.retry }, told, failed)
+    }
+}

@@ -1,0 +1,231 @@
+//! The canonical form of a lane's state: relative times that saturate, small ids, and no counter
+//! that steers nothing.
+
+use alloc::vec::Vec;
+
+use crate::payload::Payload;
+use crate::rules::{Mark, Rules, SettledAs, Stage};
+use crate::time::{Instant, Span};
+
+use super::attempt::{Attempt, Passage};
+use super::batch::{SealedBatch, SequencedBatch};
+use super::gate::{Confirmation, Gate};
+use super::memory::offset_word;
+use super::span::{Position, Slot};
+use super::{Holding, Lane, Life};
+
+/// A state that searches may compare: two lanes with equal digests behave alike, as long as their
+/// records differ only in content.
+///
+/// ```
+/// use candor_core::{Instant, Lane, LaneConfig, testing::Counted};
+/// let early: Lane<Counted> = Lane::new(LaneConfig::default(), Instant::from_millis(1));
+/// let late: Lane<Counted> = Lane::new(LaneConfig::default(), Instant::from_millis(2));
+/// assert_eq!(early.digest(Instant::from_millis(1)), late.digest(Instant::from_millis(2)));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Digest(pub Vec<u64>);
+
+/// Times further away than this are all the same.
+const HORIZON: Span = Span::from_secs(100 * 24 * 3600);
+const MIDDLE: u64 = HORIZON.as_micros();
+
+fn relative_to(now: Instant) -> impl Fn(Instant) -> u64 + Copy {
+    move |at| {
+        if at >= now {
+            MIDDLE + at.since(now).as_micros().min(MIDDLE)
+        } else {
+            MIDDLE - now.since(at).as_micros().min(MIDDLE)
+        }
+    }
+}
+
+/// Times that only matter while they lie ahead.
+fn ahead_of(now: Instant) -> impl Fn(Instant) -> u64 + Copy {
+    move |at| at.since(now).as_micros().min(MIDDLE)
+}
+
+struct Words<'a, P: Payload, R: Rules> {
+    lane: &'a Lane<P, R>,
+    now: Instant,
+    first: u64,
+    words: Vec<u64>,
+}
+
+impl<P: Payload, R: Rules> Lane<P, R> {
+    /// The canonical state at `now`.
+    pub fn digest(&self, now: Instant) -> Digest {
+        let oldest = self.attempts.iter().map(|attempt| attempt.position);
+        let given_up = self.given_up.iter().map(|it| it.position);
+        let span = self.span.iter().map(|(position, _)| position);
+        let first = span.chain(oldest).chain(given_up).min().unwrap_or_else(|| self.span.end()).0;
+        let mut words = Words { lane: self, now, first, words: Vec::with_capacity(64) };
+        words.lane();
+        words.span();
+        words.attempts();
+        words.given_up();
+        Digest(words.words)
+    }
+}
+
+impl<P: Payload, R: Rules> Words<'_, P, R> {
+    fn word(&mut self, word: u64) {
+        self.words.push(word);
+    }
+
+    fn position(&mut self, position: Position) {
+        self.word(position.0.saturating_add(1).saturating_sub(self.first));
+    }
+
+    fn lane(&mut self) {
+        let lane = self.lane;
+        let ahead = ahead_of(self.now);
+        self.word(match lane.life {
+            Life::Running => 1,
+            Life::Closed => 2,
+            Life::Stopped { close: None } => 3,
+            Life::Stopped { close: Some(at) } => 1_000 + ahead(at),
+            Life::Closing { deadline } => 1_000_000_000_000_000_000 + ahead(deadline),
+        });
+        match lane.identity {
+            Holding::Nothing => self.word(0),
+            Holding::Asked => self.word(1),
+            Holding::Adopted(adopted) => {
+                self.word(2 + u64::from(adopted.acknowledged));
+                self.word(adopted.identity.id.get() as u64);
+                self.word(adopted.identity.epoch.get() as u64);
+                self.word(adopted.next.get() as u64);
+            }
+        }
+        self.word(ahead(lane.renewal.not_before));
+        self.word(u64::from(lane.renewal.failures.min(8)));
+        self.word(lane.leader.route.map_or(0, |route| route.0 + 1));
+        self.word(lane.leader.epoch.0 as u64);
+        self.word(lane.leader.highest.0 as u64);
+        self.gate();
+        self.word(u64::from(lane.conflicts));
+        self.word(u64::from(lane.unfenced) | u64::from(lane.held) << 1);
+        self.word(lane.out.len() as u64);
+        let (now, words) = (self.now, &mut self.words);
+        lane.memory.digest(|word| words.push(word), relative_to(now));
+        lane.intake.digest(|word| words.push(word), ahead);
+        if let Some(established) = lane.memory.established() {
+            self.position(established);
+        }
+    }
+
+    fn gate(&mut self) {
+        match self.lane.gate {
+            Gate::Open { opener } => {
+                self.word(1);
+                self.position(opener);
+            }
+            Gate::Closed(pass) => {
+                let stage = match pass.stage {
+                    Stage::First => 0,
+                    Stage::Second => 1,
+                };
+                self.word(match pass.confirmation {
+                    Confirmation::NotNeeded => 2 + stage,
+                    Confirmation::BeforeSecondPass => 4 + stage,
+                    Confirmation::BeforeAbandon => 6 + stage,
+                });
+            }
+        }
+    }
+
+    fn span(&mut self) {
+        for (position, slot) in self.lane.span.iter() {
+            self.position(position);
+            match slot {
+                Slot::Unsettled(batch) => self.batch(batch),
+                Slot::Written { base, count } => {
+                    self.word(offset_word(*base));
+                    self.word(u64::from(*count));
+                }
+                Slot::Vacated(kept) => {
+                    self.word(u64::MAX);
+                    kept.iter().for_each(|batch| self.sealed(batch));
+                }
+                Slot::Overtaken => self.word(u64::MAX - 1),
+            }
+        }
+    }
+
+    fn sealed(&mut self, batch: &SealedBatch<P>) {
+        let ahead = ahead_of(self.now);
+        self.word(batch.past as u64);
+        self.word(ahead(batch.retry.not_before));
+        for entry in &batch.records.entries {
+            self.word(entry.ticket.0);
+            self.word(ahead(entry.deadline));
+        }
+    }
+
+    fn batch(&mut self, batch: &SequencedBatch<P>) {
+        let ahead = ahead_of(self.now);
+        for entry in &batch.entries {
+            self.word(entry.ticket.0 << 1 | u64::from(entry.told));
+            self.word(if entry.told { 0 } else { ahead(entry.deadline) });
+        }
+        self.word(batch.first.get() as u64);
+        self.word(ahead(batch.retry.not_before));
+        self.word(u64::from(batch.retry.failures.min(8)));
+        self.word(u64::from(batch.tally.offered == batch.tally.refused));
+        self.word(u64::from(batch.tally.offered == 1));
+        self.word(match batch.mark {
+            Mark::Unasked => 0,
+            Mark::OutOfOrder => 1,
+            Mark::UnknownProducer => 2,
+            Mark::Refused { behind_out_of_order } => 3 + u64::from(behind_out_of_order),
+        });
+        if let Some(refusal) = &batch.permanent {
+            self.word(refusal.code as u64 + 100);
+            self.word(u64::from(refusal.in_a_row.min(3)));
+        }
+        self.word(u64::from(batch.corrupt_in_a_row.min(3)));
+        self.word(relative_to(self.now)(batch.first_offer));
+        for (route, attempt) in batch.tally.doubts() {
+            self.word(route.0);
+            self.word(self.lane.attempts.rank(attempt) as u64);
+        }
+    }
+
+    fn attempts(&mut self) {
+        for attempt in self.lane.attempts.iter() {
+            self.attempt(attempt);
+        }
+    }
+
+    fn attempt(&mut self, attempt: &Attempt) {
+        self.position(attempt.position);
+        self.word(attempt.route.0);
+        self.word(attempt.leader_epoch.0 as u64);
+        let flags = [attempt.first, attempt.orphaned, attempt.handed];
+        self.word(flags.iter().fold(1, |word, flag| word << 1 | u64::from(*flag)));
+        self.word(u64::from(self.lane.memory.log - attempt.log));
+        match attempt.passage {
+            Passage::Gate { opener } => self.position(opener),
+            Passage::Pass(_) => self.word(u64::from(self.lane.is_of_this_pass(attempt)) + 1_000),
+        }
+        self.word(match attempt.settled {
+            None => 0,
+            Some(SettledAs::NotWritten) => 1,
+            Some(SettledAs::Forgotten) => 2,
+            Some(SettledAs::Written { base }) => 3 + offset_word(base),
+        });
+    }
+
+    fn given_up(&mut self) {
+        for given_up in &self.lane.given_up {
+            self.position(given_up.position);
+            for told in &given_up.records {
+                self.word(told.ticket.0);
+            }
+            self.word(given_up.reason as u64);
+            self.word(offset_word(given_up.fence));
+            self.word(u64::from(self.lane.memory.log - given_up.log));
+            self.word(given_up.standing::<R>() as u64);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The end of an epoch on this partition, whatever ends it (S8, S10), and the end of the lane.
+
+use alloc::vec::Vec;
+
+use crate::action::{Notice, Outcome};
+use crate::payload::Payload;
+use crate::rules::{GivenUpEnd, NextIdentity, Rules, SettledAs, Stage, Standing};
+use crate::time::Instant;
+use crate::verdict::{NeverReason, Proof};
+
+use super::batch::{Past, SealedBatch, SequencedBatch};
+use super::given_up::GivenUp;
+use super::span::{Position, Slot};
+use super::{Adopted, Holding, Lane, Life};
+
+/// What ends an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EpochEnd {
+    /// V2: a slot was vacated, and everything before it is settled.
+    Vacated,
+    /// What is in doubt is given up; V3 holds where the broker knows us.
+    Abandoned(NeverReason),
+    /// K6: what is in doubt is given up, and the broker does not know us.
+    Forgotten(NeverReason),
+    /// K7: a fresh producer id follows.
+    Conflict,
+    /// The lane ends as well.
+    Over(NeverReason),
+}
+
+impl EpochEnd {
+    /// Why what is in doubt is never resolved.
+    fn reason(self) -> NeverReason {
+        match self {
+            Self::Vacated => NeverReason::Expired,
+            Self::Conflict => NeverReason::StateLost,
+            Self::Abandoned(reason) | Self::Forgotten(reason) | Self::Over(reason) => reason,
+        }
+    }
+
+    /// Whether the broker's memory of the epoch counts for V3.
+    fn allows_v3(self) -> bool {
+        match self {
+            Self::Vacated | Self::Abandoned(_) | Self::Over(_) => true,
+            Self::Forgotten(_) | Self::Conflict => false,
+        }
+    }
+}
+
+impl<P: Payload, R: Rules> Lane<P, R> {
+    /// L4, L5, S18, S20: the next epoch, without resending what is in doubt.
+    pub(super) fn abandon(&mut self, now: Instant, reason: NeverReason) {
+        self.end_epoch(now, EpochEnd::Abandoned(reason));
+    }
+
+    /// S20: what would have to be resent, and may not be.
+    pub(super) fn forget_unresendable(&mut self, now: Instant) {
+        if self.is_beyond_memory(now) {
+            self.abandon(now, NeverReason::Expired);
+        }
+    }
+
+    /// L5: the oldest reported unknown is given up.
+    pub(super) fn shed(&mut self, now: Instant) {
+        if self.in_doubt().next().is_some() {
+            self.abandon(now, NeverReason::MemoryPressure);
+        }
+    }
+
+    /// S18: another log under the same name.
+    pub(super) fn topic_recreated(&mut self, now: Instant) {
+        if !R::resend_to_new_topic() && !self.span.is_empty() {
+            self.end_epoch(now, EpochEnd::Forgotten(NeverReason::TopicRecreated));
+        } else if let Holding::Adopted(adopted) = self.identity
+            && adopted.next != R::first_sequence()
+        {
+            self.renew(false);
+        }
+        self.memory.forget_log();
+        self.unfenced = false;
+        if !R::resend_to_new_topic() {
+            self.start_pass(Stage::First);
+        }
+    }
+
+    /// S8: each batch of the epoch is written, not written, or will never be resent.
+    pub(super) fn end_epoch(&mut self, now: Instant, end: EpochEnd) {
+        let known = end.allows_v3() && self.memory.known::<R>(now, &self.config);
+        let refused = |slot: &Slot<P>| match slot {
+            Slot::Vacated(_) => true,
+            Slot::Unsettled(batch) => batch.standing::<R>() == Standing::Refused,
+            Slot::Written { .. } | Slot::Overtaken => false,
+        };
+        let lowest = self.span.iter().find(|(_, slot)| refused(slot)).map(|(p, _)| p);
+        let mut back = Vec::new();
+        let mut left_in_doubt = false;
+        for (position, slot) in self.span.drain() {
+            match slot {
+                Slot::Vacated(kept) => back.extend(kept),
+                Slot::Written { base, count } => {
+                    let written = base.map(|base| base.after(count));
+                    self.memory.baseline = written.or(self.memory.baseline);
+                }
+                Slot::Overtaken => {}
+                Slot::Unsettled(batch) => match batch.standing::<R>() {
+                    Standing::Refused => back.push(self.thaw(position, batch, Past::Refused)),
+                    Standing::InDoubt => {
+                        let behind = lowest.is_some_and(|lowest| lowest < position);
+                        if R::unreachable(behind, known) {
+                            back.push(self.thaw(position, batch, Past::Unreachable));
+                        } else {
+                            left_in_doubt = true;
+                            self.give_up(position, batch, end.reason());
+                        }
+                    }
+                },
+            }
+        }
+        self.memory.doubt_is_over();
+        self.intake.put_back(back);
+        self.unfenced |= left_in_doubt;
+        match end {
+            EpochEnd::Over(_) => {}
+            EpochEnd::Conflict => self.renew_id(),
+            EpochEnd::Vacated | EpochEnd::Abandoned(_) | EpochEnd::Forgotten(_) => {
+                let unfenced = self.unfenced;
+                self.renew(unfenced);
+            }
+        }
+        self.renewal = self.back_off(self.renewal, now, self.span.end().0);
+        self.start_pass(Stage::First);
+    }
+
+    /// What is certainly not written may be offered again; who was told `Unknown` hears now.
+    fn thaw(&mut self, position: Position, batch: SequencedBatch<P>, past: Past) -> SealedBatch<P> {
+        self.attempts.settle(position, SettledAs::NotWritten);
+        let (sealed, told, _) = batch.thaw(past, |_, _| false);
+        self.tell_past(past, told);
+        sealed
+    }
+
+    fn give_up(&mut self, position: Position, mut batch: SequencedBatch<P>, reason: NeverReason) {
+        let last = self.memory.last_acknowledged();
+        let newly = batch.tell(|_| true);
+        let doubt = batch.doubt(last);
+        self.tell(newly, Outcome::Unknown(doubt));
+        self.given_up.push(GivenUp::new(position, batch, last, reason, self.memory.log));
+    }
+
+    /// S10: the next epoch, or a fresh producer id.
+    fn renew(&mut self, left_in_doubt: bool) {
+        let Holding::Adopted(adopted) = self.identity else { return };
+        match R::next_identity(adopted.identity.epoch, left_in_doubt) {
+            NextIdentity::Epoch(epoch) => {
+                let identity = crate::ids::Identity { epoch, ..adopted.identity };
+                self.identity = Holding::Adopted(Adopted::new::<R>(identity));
+                self.memory.new_identity();
+            }
+            NextIdentity::Fresh => self.renew_id(),
+        }
+    }
+
+    /// S10, K7: a fresh producer id; nothing fences what was left in doubt.
+    fn renew_id(&mut self) {
+        self.identity = Holding::Nothing;
+        self.memory.new_identity();
+        if self.unfenced {
+            self.unfenced = false;
+            self.notice(Notice::Unfenced);
+        }
+    }
+
+    /// S10: after a 0 at 32767 a fresh id at once.
+    pub(super) fn leave_used_up_epoch(&mut self) {
+        let Holding::Adopted(adopted) = self.identity else { return };
+        let used_up = R::epoch_is_used_up(adopted.identity.epoch, adopted.acknowledged);
+        if used_up && self.span.unsettled().next().is_none() && self.span.vacated().is_none() {
+            self.span.drain();
+            self.renew_id();
+            self.start_pass(Stage::First);
+        }
+    }
+
+    /// `Never` follows once every attempt is answered or its connection over.
+    pub(super) fn end_given_up(&mut self) {
+        let mut index = 0;
+        while let Some(given_up) = self.given_up.get(index) {
+            let waiting = self.attempts.of(given_up.position).count() as u32;
+            match R::given_up_ends(waiting, given_up.standing::<R>()) {
+                None => index += 1,
+                Some(end) => {
+                    let given_up = self.given_up.remove(index);
+                    self.resolve(given_up, end);
+                }
+            }
+        }
+    }
+
+    fn resolve(&mut self, given_up: GivenUp, end: GivenUpEnd) {
+        let outcome = match end {
+            GivenUpEnd::NotDelivered => Outcome::NotDelivered(Proof::Refused),
+            GivenUpEnd::Never => Outcome::Never { reason: given_up.reason, facts: given_up.doubt },
+        };
+        self.attempts.settle(given_up.position, SettledAs::Forgotten);
+        self.tell(given_up.records, outcome);
+    }
+
+    /// L8: the lane ends truthfully; what is learned of open attempts still counts.
+    pub(super) fn stop(&mut self) {
+        self.end_epoch(self.now, EpochEnd::Over(NeverReason::StateLost));
+        for (past, told) in self.intake.take_all() {
+            self.tell_past(past, told);
+        }
+        self.life = match self.life {
+            Life::Running => Life::Stopped { close: None },
+            Life::Closing { deadline } => Life::Stopped { close: Some(deadline) },
+            life @ (Life::Closed | Life::Stopped { .. }) => life,
+        };
+    }
+
+    /// D5: at its deadline a closing lane tells everything.
+    pub(super) fn close_if_due(&mut self, now: Instant) {
+        let due = match self.life {
+            Life::Closing { deadline } | Life::Stopped { close: Some(deadline) } => {
+                R::expired(now, deadline)
+            }
+            Life::Running | Life::Closed | Life::Stopped { close: None } => false,
+        };
+        if !due {
+            return;
+        }
+        self.end_epoch(now, EpochEnd::Over(NeverReason::Closed));
+        for (past, told) in self.intake.take_all() {
+            self.tell_past(past, told);
+        }
+        for given_up in core::mem::take(&mut self.given_up) {
+            self.resolve(given_up, GivenUpEnd::Never);
+        }
+        self.life = Life::Closed;
+        self.expiry = Instant::NEVER;
+    }
+}

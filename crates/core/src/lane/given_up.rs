@@ -1,0 +1,63 @@
+//! Batches that were given up in doubt: nothing of them is offered again, but an answer may still
+//! come, and until then a late 0 makes them delivered.
+
+use alloc::vec::Vec;
+
+use crate::action::Told;
+use crate::ids::{AttemptId, Offset, RouteId};
+use crate::payload::Payload;
+use crate::rules::{Rules, Standing};
+use crate::verdict::{Doubt, NeverReason};
+
+use super::batch::{SequencedBatch, Tally};
+use super::span::Position;
+
+/// A batch that will never be resent. All its records were told `Unknown`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct GivenUp {
+    pub(super) position: Position,
+    pub(super) records: Vec<Told>,
+    pub(super) doubt: Doubt,
+    pub(super) reason: NeverReason,
+    tally: Tally,
+    /// The first offset acknowledged under a newer epoch of the same producer id (Th. 2).
+    pub(super) fence: Option<Offset>,
+    pub(super) log: u32,
+}
+
+impl GivenUp {
+    /// Turns a batch whose records were all told into one that is only waited for.
+    pub(super) fn new<P: Payload>(
+        position: Position,
+        batch: SequencedBatch<P>,
+        last_acknowledged: Option<Offset>,
+        reason: NeverReason,
+        log: u32,
+    ) -> Self {
+        Self {
+            position,
+            records: batch.told(),
+            doubt: batch.doubt(last_acknowledged),
+            reason,
+            tally: batch.tally,
+            fence: None,
+            log,
+        }
+    }
+
+    pub(super) fn refuse(&mut self) {
+        self.tally.refused += 1;
+    }
+
+    pub(super) fn add_doubt(&mut self, route: RouteId, attempt: AttemptId) {
+        self.tally.add_doubt(route, attempt);
+    }
+
+    pub(super) fn oldest_doubt(&self) -> Option<AttemptId> {
+        self.tally.oldest_doubt()
+    }
+
+    pub(super) fn standing<R: Rules>(&self) -> Standing {
+        self.tally.standing::<R>()
+    }
+}

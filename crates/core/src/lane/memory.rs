@@ -1,0 +1,191 @@
+//! What the broker may still know of us, and what we know of its log (S13, S20).
+
+use crate::config::{BeyondMemory, LaneConfig};
+use crate::event::PartitionResponse;
+use crate::ids::Offset;
+use crate::rules::{DoubtFacts, MemoryFacts, Rules};
+use crate::time::Instant;
+
+use super::span::Position;
+
+/// The lane's memory of the partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Memory {
+    last_zero: Option<Instant>,
+    /// The newest acknowledged batch, by position, and its max_timestamp.
+    newest: Option<(Position, i64)>,
+    log_append_time: bool,
+    last_acknowledged: Option<Offset>,
+    log_start: Option<Offset>,
+    /// Since something is in doubt: a log start lay past what was acknowledged (S20).
+    moved_past: bool,
+    /// S22: the oldest batch of this epoch whose 0 came while *known* has held since.
+    established: Option<Position>,
+    /// S13: where the newest written batch that left the span ended.
+    pub(super) baseline: Option<Offset>,
+    /// Counts logs: an answer from before K6 or S18 is not compared with what came after.
+    pub(super) log: u32,
+}
+
+/// An acknowledgement, as memory sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acknowledged {
+    pub(super) position: Position,
+    pub(super) end: Option<Offset>,
+    pub(super) max_timestamp: i64,
+}
+
+impl Memory {
+    pub(super) const fn new() -> Self {
+        Self {
+            last_zero: None,
+            newest: None,
+            log_append_time: false,
+            last_acknowledged: None,
+            log_start: None,
+            moved_past: false,
+            established: None,
+            baseline: None,
+            log: 0,
+        }
+    }
+
+    /// Starts as if this had been acknowledged just now.
+    pub(super) fn preset(now: Instant, last: Offset, timestamp: i64) -> Self {
+        Self {
+            last_zero: Some(now),
+            newest: Some((Position(0), timestamp)),
+            last_acknowledged: Some(last),
+            baseline: Some(last.after(1)),
+            ..Self::new()
+        }
+    }
+
+    pub(super) fn last_acknowledged(&self) -> Option<Offset> {
+        self.last_acknowledged
+    }
+
+    pub(super) fn log_start(&self) -> Option<Offset> {
+        self.log_start
+    }
+
+    pub(super) fn established(&self) -> Option<Position> {
+        self.established
+    }
+
+    fn facts(&self, now: Instant, config: &LaneConfig) -> MemoryFacts {
+        MemoryFacts {
+            now,
+            state_ttl: config.state_ttl,
+            last_zero: self.last_zero,
+            newest_timestamp: self.newest.map_or(-1, |(_, timestamp)| timestamp),
+            log_append_time: self.log_append_time,
+            last_acknowledged: self.last_acknowledged,
+            log_start: self.log_start,
+        }
+    }
+
+    pub(super) fn known<R: Rules>(&self, now: Instant, config: &LaneConfig) -> bool {
+        R::known(&self.facts(now, config))
+    }
+
+    pub(super) fn resendable<R: Rules>(
+        &self,
+        now: Instant,
+        config: &LaneConfig,
+        first_offer: Instant,
+        max_timestamp: i64,
+    ) -> bool {
+        R::resendable(&DoubtFacts {
+            memory: self.facts(now, config),
+            first_offer,
+            max_timestamp,
+            log_start_moved_past: self.moved_past,
+            beyond_memory: config.beyond_memory == BeyondMemory::Resend,
+        })
+    }
+
+    /// Counts the log start of an answer, before anything is concluded from it (S22).
+    pub(super) fn see_log_start<R: Rules>(
+        &mut self,
+        now: Instant,
+        config: &LaneConfig,
+        response: &PartitionResponse,
+        in_doubt: bool,
+    ) {
+        let Some(start) = Offset::new(response.log_start_offset) else { return };
+        self.log_start = self.log_start.max(Some(start));
+        let past = self.last_acknowledged.is_some_and(|last| start > last);
+        self.moved_past |= past && in_doubt;
+        self.check_established::<R>(now, config);
+    }
+
+    /// S22: *established* lives for as long as *known* holds without a break.
+    pub(super) fn check_established<R: Rules>(&mut self, now: Instant, config: &LaneConfig) {
+        if !self.known::<R>(now, config) {
+            self.established = None;
+        }
+    }
+
+    /// A 0 came.
+    pub(super) fn acknowledge<R: Rules>(
+        &mut self,
+        now: Instant,
+        config: &LaneConfig,
+        acknowledged: Acknowledged,
+    ) {
+        self.last_zero = Some(now);
+        self.last_acknowledged =
+            self.last_acknowledged.max(acknowledged.end.and_then(|end| Offset::new(end.get() - 1)));
+        if self.newest.is_none_or(|(position, _)| position <= acknowledged.position) {
+            self.newest = Some((acknowledged.position, acknowledged.max_timestamp));
+        }
+        self.check_established::<R>(now, config);
+        if self.established.is_none() && self.known::<R>(now, config) {
+            self.established = Some(acknowledged.position);
+        }
+    }
+
+    /// A fresh success shows the topic's timestamp type (T22).
+    pub(super) fn see_timestamp_type(&mut self, log_append_time: i64) {
+        self.log_append_time = log_append_time >= 0;
+    }
+
+    /// Nothing is in doubt any more.
+    pub(super) fn doubt_is_over(&mut self) {
+        self.moved_past = false;
+    }
+
+    /// S8: another epoch.
+    pub(super) fn new_identity(&mut self) {
+        self.established = None;
+    }
+
+    /// K6, S18: the log that we knew is gone.
+    pub(super) fn forget_log(&mut self) {
+        self.last_acknowledged = None;
+        self.log_start = None;
+        self.baseline = None;
+        self.established = None;
+        self.moved_past = false;
+        self.log += 1;
+    }
+
+    /// The rest of *known* and *resendable*, as relative times for a digest.
+    pub(super) fn digest(&self, mut word: impl FnMut(u64), relative: impl Fn(Instant) -> u64) {
+        word(self.last_zero.map_or(0, &relative));
+        word(self.newest.map_or(0, |(_, t)| timestamp_age(t, &relative)));
+        word(u64::from(self.log_append_time) | u64::from(self.moved_past) << 1);
+        word(offset_word(self.last_acknowledged));
+        word(offset_word(self.log_start));
+        word(offset_word(self.baseline));
+    }
+}
+
+fn timestamp_age(timestamp: i64, relative: &impl Fn(Instant) -> u64) -> u64 {
+    u64::try_from(timestamp).map_or(u64::MAX, |millis| relative(Instant::from_millis(millis)))
+}
+
+pub(super) fn offset_word(offset: Option<Offset>) -> u64 {
+    offset.map_or(0, |offset| 1 + offset.get() as u64)
+}

@@ -1,0 +1,266 @@
+//! What may be sent now, and when something may be sent (S1, S5, S6, L3).
+
+use crate::action::Offer;
+use crate::ids::RouteId;
+use crate::payload::{Frozen, Payload};
+use crate::rules::{Rules, Standing};
+use crate::time::{Deadline, Instant, Span, Wakeup};
+
+use super::attempt::{Attempt, Passage};
+use super::batch::Retry;
+use super::gate::{Confirmation, Gate};
+use super::span::Position;
+use super::{Adopted, Holding, Lane, Life};
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pick {
+    Resend(Position),
+    Fresh,
+}
+
+/// Whether, or when, something may be offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// Not before an event comes.
+    Waits,
+    /// From then on.
+    At(Instant, Wakeup, Pick),
+}
+
+impl<P: Payload, R: Rules> Lane<P, R> {
+    /// The next batch for this route, if one may be sent now and has at most `max` bytes. From
+    /// here on the attempt is in doubt: report `Handed`, and `Answered` or `Ended`.
+    pub fn offer(&mut self, now: Instant, route: RouteId, max: usize) -> Option<Offer<P>> {
+        let now = self.tick(now);
+        self.close_gate_when_forgotten(now);
+        if self.leader.route != Some(route) {
+            return None;
+        }
+        match self.pick(now)? {
+            Pick::Resend(position) => {
+                let batch = self.span.batch_mut(position)?;
+                if batch.frozen.bytes() > max {
+                    return None;
+                }
+                self.attempt(route, position)
+            }
+            Pick::Fresh => {
+                if self.intake.next_bytes() > max {
+                    return None;
+                }
+                self.offer_fresh(now, route)
+            }
+        }
+    }
+
+    /// Whether `offer` with enough room would give something now.
+    pub fn offerable(&self, now: Instant) -> bool {
+        self.pick(now.max(self.now)).is_some()
+    }
+
+    /// When to poll again at the latest, after `poll` gave `None`.
+    pub fn deadline(&self) -> Option<Deadline> {
+        let verdict = Deadline { at: self.expiry, why: Wakeup::Verdict };
+        let memory = Deadline { at: self.resendable_until(), why: Wakeup::Memory };
+        let close = match self.life {
+            Life::Closing { deadline } => Deadline { at: deadline, why: Wakeup::Close },
+            Life::Stopped { close: Some(at) } => Deadline { at, why: Wakeup::Close },
+            Life::Running | Life::Closed | Life::Stopped { close: None } => {
+                Deadline { at: Instant::NEVER, why: Wakeup::Close }
+            }
+        };
+        let turn = match self.turn(self.now) {
+            Turn::At(at, why, _) if at > self.now => Deadline { at, why },
+            Turn::At(..) | Turn::Waits => Deadline { at: Instant::NEVER, why: Wakeup::Linger },
+        };
+        let earliest = [verdict, memory, close, turn].into_iter().min_by_key(|d| d.at)?;
+        (earliest.at < Instant::NEVER).then_some(earliest)
+    }
+
+    fn offer_fresh(&mut self, now: Instant, route: RouteId) -> Option<Offer<P>> {
+        let Holding::Adopted(adopted) = self.identity else { return None };
+        let batch = self.intake.pop()?.sequence(adopted.identity, adopted.next, now);
+        let next = R::next_sequence(adopted.next, batch.count());
+        self.identity = Holding::Adopted(Adopted { next, ..adopted });
+        let position = self.span.push(batch);
+        self.attempt(route, position)
+    }
+
+    fn attempt(&mut self, route: RouteId, position: Position) -> Option<Offer<P>> {
+        let passage = match self.gate {
+            Gate::Closed(pass) => Passage::Pass(pass.number),
+            Gate::Open { opener } => Passage::Gate { opener },
+        };
+        let (leader_epoch, log) = (self.leader.epoch, self.memory.log);
+        let batch = self.span.batch_mut(position)?;
+        let first = batch.tally.offered == 0;
+        batch.tally.offered += 1;
+        let id = self.attempts.add(|id| Attempt {
+            id,
+            position,
+            route,
+            leader_epoch,
+            passage,
+            first,
+            orphaned: false,
+            handed: false,
+            settled: None,
+            log,
+        });
+        let batch = self.span.batch_mut(position)?;
+        let expiry = batch.expiry();
+        Some(Offer {
+            attempt: id,
+            route,
+            identity: batch.identity,
+            first: batch.first,
+            batch: batch.frozen.clone(),
+            earliest_deadline: (expiry < Instant::NEVER).then_some(expiry),
+        })
+    }
+
+    fn pick(&self, now: Instant) -> Option<Pick> {
+        let due = R::expired(now, self.expiry) && self.really_due(now);
+        if !R::may_offer_before_poll(due, !self.out.is_empty()) {
+            return None;
+        }
+        match self.turn(now) {
+            Turn::At(at, _, pick) if at <= now => Some(pick),
+            Turn::At(..) | Turn::Waits => None,
+        }
+    }
+
+    fn gate_is_open(&self, now: Instant) -> bool {
+        match self.gate {
+            Gate::Open { .. } => self.memory.known::<R>(now, &self.config),
+            Gate::Closed(_) => false,
+        }
+    }
+
+    fn turn(&self, now: Instant) -> Turn {
+        let goes_on = match self.life {
+            Life::Running => true,
+            Life::Closing { deadline } => now < deadline,
+            Life::Closed | Life::Stopped { .. } => false,
+        };
+        let open = self.gate_is_open(now);
+        if !goes_on
+            || self.held
+            || self.leader.route.is_none()
+            || !R::may_offer(open, self.attempts.open())
+            || !self.doubt_is_resendable(now)
+        {
+            return Turn::Waits;
+        }
+        match self.gate {
+            Gate::Closed(pass) if pass.confirmation != Confirmation::NotNeeded => Turn::Waits,
+            Gate::Closed(_) | Gate::Open { .. } => self.turn_of_batches(open),
+        }
+    }
+
+    fn turn_of_batches(&self, open: bool) -> Turn {
+        let vacated = self.span.vacated();
+        for (position, batch) in self.span.unsettled() {
+            if vacated.is_some_and(|vacated| vacated < position) {
+                break;
+            }
+            let passed_by = if open {
+                self.attempts.open_of(position) > 0
+            } else {
+                R::pass_goes_on(batch.mark)
+            };
+            if !passed_by {
+                return Turn::At(batch.retry.not_before, Wakeup::Backoff, Pick::Resend(position));
+            }
+        }
+        let undecided = !open && self.span.unsettled().next().is_some();
+        if vacated.is_some() || undecided || !R::span_has_room(self.span.len()) {
+            return Turn::Waits;
+        }
+        self.turn_of_fresh()
+    }
+
+    fn turn_of_fresh(&self) -> Turn {
+        let Holding::Adopted(adopted) = self.identity else { return Turn::Waits };
+        if R::epoch_is_used_up(adopted.identity.epoch, adopted.acknowledged) {
+            return Turn::Waits;
+        }
+        match self.intake.due() {
+            None => Turn::Waits,
+            Some(due) if due >= self.renewal.not_before => {
+                Turn::At(due, Wakeup::Linger, Pick::Fresh)
+            }
+            Some(_) => Turn::At(self.renewal.not_before, Wakeup::Backoff, Pick::Fresh),
+        }
+    }
+
+    /// S20: what is in doubt and would have to be resent may be.
+    fn doubt_is_resendable(&self, now: Instant) -> bool {
+        let waiting = self.in_doubt().filter(|(position, _)| self.attempts.open_of(*position) == 0);
+        self.all_resendable(now, waiting)
+    }
+
+    fn all_resendable<'a>(
+        &self,
+        now: Instant,
+        batches: impl Iterator<Item = (Position, &'a super::batch::SequencedBatch<P>)>,
+    ) -> bool
+    where
+        P: 'a,
+    {
+        let facts = batches.fold(None, |facts: Option<(Instant, i64)>, (_, batch)| {
+            let (offer, timestamp) =
+                facts.unwrap_or_else(|| (batch.first_offer, batch.max_timestamp()));
+            Some((offer.min(batch.first_offer), timestamp.min(batch.max_timestamp())))
+        });
+        facts.is_none_or(|(offer, timestamp)| {
+            self.memory.resendable::<R>(now, &self.config, offer, timestamp)
+        })
+    }
+
+    pub(super) fn in_doubt(
+        &self,
+    ) -> impl Iterator<Item = (Position, &super::batch::SequencedBatch<P>)> {
+        self.span.unsettled().filter(|(_, batch)| batch.standing::<R>() == Standing::InDoubt)
+    }
+
+    /// S20: whether what is in doubt is to be given up, nobody being about to answer.
+    pub(super) fn is_beyond_memory(&self, now: Instant) -> bool {
+        self.attempts.open() == 0 && !self.all_resendable(now, self.in_doubt())
+    }
+
+    fn resendable_until(&self) -> Instant {
+        if self.attempts.open() > 0 {
+            return Instant::NEVER;
+        }
+        let ttl = self.config.state_ttl;
+        let ends = self.in_doubt().map(|(_, batch)| {
+            let by_timestamp = u64::try_from(batch.max_timestamp())
+                .map_or(Instant::NEVER, |millis| Instant::from_millis(millis) + ttl);
+            (batch.first_offer + ttl).min(by_timestamp)
+        });
+        ends.filter(|at| *at > self.now).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// L3: waits longer after each failure.
+    pub(super) fn back_off(&self, retry: Retry, now: Instant, salt: u64) -> Retry {
+        let failures = retry.failures.saturating_add(1);
+        let wait = R::backoff(failures, self.config.backoff, self.config.backoff_max);
+        let wait = match self.config.jitter {
+            None => wait,
+            Some(seed) => jitter(wait, seed ^ salt.rotate_left(20) ^ u64::from(failures)),
+        };
+        Retry { not_before: now + wait, failures }
+    }
+}
+
+/// Between four and six fifths of `wait`, by a hash (splitmix64) and not by chance.
+fn jitter(wait: Span, seed: u64) -> Span {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^= z >> 31;
+    let fifth = wait.as_micros() / 5;
+    Span::from_micros(wait.as_micros() - fifth + z % (2 * fifth + 1))
+}

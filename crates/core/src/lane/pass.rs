@@ -1,0 +1,185 @@
+//! Closing the gate, the pass, and what follows when a pass ends without a 0 (S6, S7, K, L4).
+
+use crate::action::{Action, Notice};
+use crate::config::OnDataLoss;
+use crate::ids::{LeaderEpoch, RouteId};
+use crate::payload::Payload;
+use crate::rules::{AfterPass, LeaderChange, LossFacts, Mark, Rules, Stage};
+use crate::time::Instant;
+use crate::verdict::NeverReason;
+
+use super::Lane;
+use super::attempt::Attempt;
+use super::epoch::EpochEnd;
+use super::gate::{Confirmation, Gate, Pass};
+use super::span::{Position, Slot};
+
+impl<P: Payload, R: Rules> Lane<P, R> {
+    /// S6: everything unsettled is asked anew, one by one.
+    pub(super) fn start_pass(&mut self, stage: Stage) {
+        self.passes += 1;
+        self.gate = Gate::Closed(Pass { stage, ..Pass::new(self.passes) });
+        self.span.unsettled_mut().for_each(|batch| batch.mark = Mark::Unasked);
+    }
+
+    /// S6: the gate closes whenever an attempt ends otherwise than 0.
+    pub(super) fn close_gate_after(&mut self, attempt: &Attempt, appended: bool) {
+        match self.gate {
+            Gate::Open { .. } if R::closes_gate(appended, attempt.orphaned) => {
+                self.start_pass(Stage::First);
+            }
+            Gate::Open { .. } | Gate::Closed(_) => {}
+        }
+    }
+
+    /// S6, S20: the gate closes when *known* ends.
+    pub(super) fn close_gate_when_forgotten(&mut self, now: Instant) {
+        self.memory.check_established::<R>(now, &self.config);
+        match self.gate {
+            Gate::Open { .. } if !self.memory.known::<R>(now, &self.config) => {
+                self.start_pass(Stage::First);
+            }
+            Gate::Open { .. } | Gate::Closed(_) => {}
+        }
+    }
+
+    /// S7: attempts made before are orphaned at once, and a pass begins.
+    pub(super) fn leader_changed(
+        &mut self,
+        now: Instant,
+        route: Option<RouteId>,
+        epoch: LeaderEpoch,
+    ) {
+        let change = self.leader.change(route, epoch);
+        if change == LeaderChange::None {
+            return;
+        }
+        let at_once = R::retries_at_once(self.leader.highest, epoch);
+        self.leader.route = route;
+        self.leader.epoch = epoch;
+        self.leader.highest = self.leader.highest.max(epoch);
+        self.reschedule(now, at_once);
+        if R::orphans(change) {
+            self.attempts.orphan_all();
+        }
+        self.start_pass(Stage::First);
+    }
+
+    /// L3: one immediate retry for a newer leader epoch; else what was under way waits.
+    fn reschedule(&mut self, now: Instant, at_once: bool) {
+        let positions: alloc::vec::Vec<Position> =
+            self.span.unsettled().map(|(position, _)| position).collect();
+        for position in positions {
+            let under_way = self.attempts.open_of(position) > 0;
+            let Some(batch) = self.span.batch_mut(position) else { continue };
+            let retry = batch.retry;
+            if at_once {
+                batch.retry.not_before = now;
+            } else if under_way {
+                let retry = self.back_off(retry, now, position.0);
+                if let Some(batch) = self.span.batch_mut(position) {
+                    batch.retry = retry;
+                }
+            }
+        }
+    }
+
+    /// K5, L4: metadata newer than the question names the same leader.
+    pub(super) fn leader_confirmed(&mut self, now: Instant, epoch: LeaderEpoch) {
+        let Gate::Closed(pass) = self.gate else { return };
+        if epoch != self.leader.epoch {
+            return;
+        }
+        match pass.confirmation {
+            Confirmation::NotNeeded => {}
+            Confirmation::BeforeSecondPass => self.start_pass(Stage::Second),
+            Confirmation::BeforeAbandon if self.may_abandon_stuck() => {
+                self.abandon(now, NeverReason::Refused);
+            }
+            Confirmation::BeforeAbandon => self.start_pass(Stage::First),
+        }
+    }
+
+    /// L4: nobody waits for a verdict, and somebody waits behind or the code came often enough.
+    fn may_abandon_stuck(&self) -> bool {
+        let all_told = self.in_doubt().all(|(_, batch)| batch.all_told());
+        let clean = self.span.unsettled().count() > self.in_doubt().count();
+        let waits_behind = clean || !self.intake.is_empty() || self.span.vacated().is_some();
+        let refusals = self.span.unsettled().filter_map(|(_, batch)| batch.permanent.as_ref());
+        let in_a_row = refusals.map(|refusal| refusal.in_a_row).max().unwrap_or(0);
+        R::abandons_stuck(all_told, waits_behind, in_a_row)
+    }
+
+    /// Decides what follows when everything unsettled was asked in this pass (K3..K6, L4).
+    pub(super) fn finish_pass(&mut self, now: Instant) {
+        let Gate::Closed(pass) = self.gate else { return };
+        let idle = self.attempts.open() == 0
+            && self.leader.route.is_some()
+            && pass.confirmation == Confirmation::NotNeeded;
+        if !idle || !self.asked_in_vain() {
+            return;
+        }
+        if self.is_beyond_memory(now) {
+            return self.abandon(now, NeverReason::Expired);
+        }
+        let refused = self.asked().any(|mark| matches!(mark, Mark::Refused { .. }));
+        let confirmation = match R::after_pass(pass.stage, refused) {
+            AfterPass::Confirm => Confirmation::BeforeSecondPass,
+            AfterPass::ConfirmStuck => Confirmation::BeforeAbandon,
+            AfterPass::StateGone => return self.state_gone(now),
+        };
+        self.gate = Gate::Closed(Pass { confirmation, ..pass });
+        self.out.push_back(Action::NeedLeader);
+    }
+
+    /// What the batches of a pass were answered: all that is unsettled before a vacated slot.
+    fn asked(&self) -> impl Iterator<Item = Mark> {
+        let vacated = self.span.vacated().unwrap_or_else(|| self.span.end());
+        let asked = self.span.unsettled().take_while(move |(position, _)| *position < vacated);
+        asked.map(|(_, batch)| batch.mark)
+    }
+
+    fn asked_in_vain(&self) -> bool {
+        self.asked().next().is_some() && self.asked().all(R::pass_goes_on)
+    }
+
+    /// K6: the broker's state is gone.
+    fn state_gone(&mut self, now: Instant) {
+        let last_unsettled = self.span.unsettled().next_back().map(|(position, _)| position);
+        let later_written = self.span.iter().any(|(position, slot)| {
+            Some(position) > last_unsettled && matches!(slot, Slot::Written { .. })
+        });
+        let facts = LossFacts {
+            last_acknowledged: self.memory.last_acknowledged(),
+            log_start: self.memory.log_start(),
+            later_written,
+        };
+        let alarm = R::is_data_loss(facts);
+        self.end_epoch(now, EpochEnd::Forgotten(NeverReason::StateLost));
+        if !later_written {
+            self.memory.forget_log();
+        }
+        if alarm {
+            let LossFacts { last_acknowledged, log_start, .. } = facts;
+            self.notice(Notice::DataLoss { last_acknowledged, log_start });
+            match self.config.on_data_loss {
+                OnDataLoss::Continue => {}
+                OnDataLoss::Stop => {
+                    self.notice(Notice::Stopped);
+                    self.stop();
+                }
+            }
+        }
+    }
+
+    /// K7: somebody else has our id, or the broker refuses local epochs.
+    pub(super) fn conflict(&mut self, now: Instant) {
+        self.conflicts += 1;
+        if R::conflict_stops(self.conflicts) {
+            self.notice(Notice::IdentityConflict);
+            self.stop();
+        } else {
+            self.end_epoch(now, EpochEnd::Conflict);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What a 0 settles: its batch, those before it (S22), the gate, the lane's memory.
+
+use alloc::vec::Vec;
+
+use crate::action::{Notice, Outcome};
+use crate::ids::Offset;
+use crate::payload::Payload;
+use crate::rules::{
+    GateFacts, OffsetFacts, PredecessorFacts, ProofFacts, Rules, SettledAs, Standing,
+};
+use crate::time::Instant;
+use crate::verdict::Proof;
+
+use super::attempt::{Attempt, Passage};
+use super::batch::Retry;
+use super::gate::Gate;
+use super::memory::Acknowledged;
+use super::span::{Position, Slot};
+use super::{Adopted, Holding, Lane};
+
+impl<P: Payload, R: Rules> Lane<P, R> {
+    /// Code 0 for a batch of the epoch in use.
+    pub(super) fn acknowledged(
+        &mut self,
+        now: Instant,
+        attempt: &Attempt,
+        base: Option<Offset>,
+        log_append_time: i64,
+    ) {
+        let Some(batch) = self.span.batch_mut(attempt.position) else { return };
+        let (count, offered) = (batch.count(), batch.tally.offered);
+        let max_timestamp = batch.max_timestamp();
+        if !self.agrees(attempt, base, count) {
+            let newly = self.tell_in_doubt(attempt.position);
+            debug_assert!(newly);
+            return self.contradiction(base);
+        }
+        self.settle_predecessors(now, attempt);
+        if R::shows_timestamp_type(offered) {
+            self.memory.see_timestamp_type(log_append_time);
+        }
+        let acknowledged = Acknowledged {
+            position: attempt.position,
+            end: base.map(|base| base.after(count)),
+            max_timestamp,
+        };
+        self.memory.acknowledge::<R>(now, &self.config, acknowledged);
+        self.conflicts = 0;
+        self.renewal = Retry::AT_ONCE;
+        self.raise_fence(base);
+        self.written(attempt.position, base);
+        self.open_gate(now, attempt);
+        self.after_settling();
+    }
+
+    /// 46 for a batch that may well be in the log: it is, but nobody knows where.
+    pub(super) fn written_somewhere(&mut self, attempt: &Attempt) {
+        for position in self.predecessors(attempt) {
+            self.tell_in_doubt(position);
+        }
+        self.written(attempt.position, None);
+        self.after_settling();
+    }
+
+    fn agrees(&self, attempt: &Attempt, base: Option<Offset>, count: u32) -> bool {
+        let Some(base) = base else { return true };
+        if attempt.log != self.memory.log {
+            return true;
+        }
+        let written = |(position, slot): (Position, &Slot<P>)| match slot {
+            Slot::Written { base: Some(base), count } => {
+                Some((position, *base, base.after(*count)))
+            }
+            Slot::Written { base: None, .. }
+            | Slot::Unsettled(_)
+            | Slot::Vacated(_)
+            | Slot::Overtaken => None,
+        };
+        let mut before =
+            self.span.iter().filter_map(written).filter(|(p, ..)| *p < attempt.position);
+        let behind = self.span.iter().filter_map(written).find(|(p, ..)| *p > attempt.position);
+        R::offsets_agree(OffsetFacts {
+            previous_end: before.next_back().map(|(_, _, end)| end).or(self.memory.baseline),
+            base,
+            count,
+            next_base: behind.map(|(_, base, _)| base),
+        })
+    }
+
+    /// The batch is in the log.
+    fn written(&mut self, position: Position, base: Option<Offset>) {
+        let count = self.span.batch_mut(position).map_or(0, |batch| batch.count());
+        let Some(Slot::Unsettled(batch)) =
+            self.span.replace(position, Slot::Written { base, count })
+        else {
+            return;
+        };
+        self.attempts.settle(position, SettledAs::Written { base });
+        self.tell(batch.told(), Outcome::Delivered { base });
+    }
+
+    fn after_settling(&mut self) {
+        if let Some(end) = self.span.trim() {
+            self.memory.baseline = Some(end);
+        }
+        if self.in_doubt().next().is_none() {
+            self.memory.doubt_is_over();
+        }
+    }
+
+    /// Records in doubt without a verdict are told so, at once.
+    pub(super) fn tell_in_doubt(&mut self, position: Position) -> bool {
+        let last = self.memory.last_acknowledged();
+        let Some(batch) = self.span.batch_mut(position) else { return false };
+        let newly = batch.tell(|_| true);
+        let doubt = batch.doubt(last);
+        self.tell(newly, Outcome::Unknown(doubt));
+        true
+    }
+
+    /// S22: a later 0 proves its predecessors, or tells that the broker lost our state.
+    fn settle_predecessors(&mut self, now: Instant, attempt: &Attempt) {
+        let predecessors = self.predecessors(attempt);
+        let vacated = self.span.vacated().filter(|vacated| *vacated < attempt.position);
+        if predecessors.is_empty() && vacated.is_none() {
+            return;
+        }
+        let facts: Vec<_> =
+            predecessors.iter().filter_map(|p| self.predecessor_facts(*p, attempt)).collect();
+        let proved = R::proves(&ProofFacts {
+            known: self.memory.known::<R>(now, &self.config),
+            vacated_between: vacated.is_some(),
+            through_open_gate: matches!(attempt.passage, Passage::Gate { .. }),
+            in_pass: self.is_of_this_pass(attempt) && !attempt.orphaned,
+            predecessors: &facts,
+        });
+        if proved {
+            for position in predecessors {
+                self.written(position, None);
+            }
+        } else {
+            self.overtake(attempt.position);
+        }
+    }
+
+    fn predecessor_facts(&self, position: Position, attempt: &Attempt) -> Option<PredecessorFacts> {
+        let batch = self.span.get(position)?.unsettled()?;
+        let waiting = self
+            .attempts
+            .of(position)
+            .any(|other| other.route == attempt.route && other.id < attempt.id);
+        let doubtful = batch.tally.doubt_on(attempt.route).is_some_and(|id| id < attempt.id);
+        Some(PredecessorFacts {
+            behind_opener: match attempt.passage {
+                Passage::Gate { opener } => opener < position,
+                Passage::Pass(_) => false,
+            },
+            attempt_before_on_route: waiting || doubtful,
+            not_refused: batch.standing::<R>() == Standing::InDoubt,
+            behind_established: self.memory.established().is_some_and(|it| it < position),
+            mark: batch.mark,
+        })
+    }
+
+    /// S22: a 0 behind what is certainly not written means that the broker lost our state. What
+    /// is in doubt is told so, and settled on.
+    fn overtake(&mut self, by: Position) {
+        let before: Vec<_> =
+            self.span.iter().map(|(position, _)| position).take_while(|p| *p < by).collect();
+        let mut lost = false;
+        for position in before {
+            match self.span.get(position) {
+                Some(Slot::Unsettled(batch)) => match batch.standing::<R>() {
+                    Standing::InDoubt => {
+                        self.tell_in_doubt(position);
+                    }
+                    Standing::Refused => {
+                        lost = true;
+                        self.pass_over(position);
+                    }
+                },
+                Some(Slot::Vacated(_)) => {
+                    lost = true;
+                    self.pass_over(position);
+                }
+                Some(Slot::Written { .. } | Slot::Overtaken) | None => {}
+            }
+        }
+        if lost {
+            self.notice(Notice::StateLost);
+        }
+    }
+
+    /// Nothing of this slot is sent behind its successor.
+    fn pass_over(&mut self, position: Position) {
+        let outcome = Outcome::NotDelivered(Proof::Overtaken);
+        match self.span.replace(position, Slot::Overtaken) {
+            Some(Slot::Unsettled(batch)) => {
+                self.attempts.settle(position, SettledAs::NotWritten);
+                self.tell(batch.told(), outcome);
+            }
+            Some(Slot::Vacated(kept)) => {
+                for mut batch in kept {
+                    let records = batch.records.take(|_, _| true);
+                    self.tell(records, outcome);
+                }
+            }
+            Some(Slot::Written { .. } | Slot::Overtaken) | None => {}
+        }
+    }
+
+    /// Th. 2: the first 0 of a newer epoch is the fence of what was given up before it.
+    fn raise_fence(&mut self, base: Option<Offset>) {
+        let Holding::Adopted(adopted) = self.identity else { return };
+        self.identity = Holding::Adopted(Adopted { acknowledged: true, ..adopted });
+        let Some(offset) = base else { return };
+        if !self.unfenced {
+            return;
+        }
+        self.unfenced = false;
+        let log = self.memory.log;
+        let fenced = self.given_up.iter_mut().filter(|it| {
+            it.log == log && it.fence.is_none() && it.doubt.identity.id == adopted.identity.id
+        });
+        fenced.for_each(|given_up| given_up.fence = Some(offset));
+        self.notice(Notice::Fence { offset });
+    }
+
+    /// S6: a 0 of this route, leader epoch and identity opens the gate.
+    fn open_gate(&mut self, now: Instant, attempt: &Attempt) {
+        let facts = GateFacts {
+            same_route: self.leader.route == Some(attempt.route) && !attempt.orphaned,
+            same_leader_epoch: self.leader.epoch == attempt.leader_epoch,
+            // A batch in the span is of the identity in use: older ones left it (S8).
+            same_identity: true,
+            known: self.memory.known::<R>(now, &self.config),
+        };
+        match self.gate {
+            Gate::Closed(_) if R::opens_gate(facts) => {
+                self.gate = Gate::Open { opener: attempt.position };
+            }
+            Gate::Closed(_) | Gate::Open { .. } => {}
+        }
+    }
+}

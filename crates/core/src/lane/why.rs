@@ -1,0 +1,85 @@
+//! What a record is waiting for.
+
+use crate::action::Why;
+use crate::ids::Ticket;
+use crate::payload::Payload;
+use crate::rules::Rules;
+
+use super::batch::{Entry, SequencedBatch};
+use super::gate::{Confirmation, Gate};
+use super::intake::Waiting;
+use super::span::Position;
+use super::{Holding, Lane};
+
+impl<P: Payload, R: Rules> Lane<P, R> {
+    /// What the record with this ticket is waiting for.
+    pub fn why(&self, ticket: Ticket) -> Why {
+        if self.given_up.iter().any(|it| it.records.iter().any(|told| told.ticket == ticket)) {
+            return Why::Resolution;
+        }
+        let holds = |batch: &SequencedBatch<P>| find(&batch.entries, ticket).is_some();
+        if let Some((position, batch)) = self.span.unsettled().find(|(_, batch)| holds(batch)) {
+            return self.why_offered(position, batch, ticket);
+        }
+        if self.span.kept().any(|batch| find(&batch.records.entries, ticket).is_some()) {
+            return Why::Queue;
+        }
+        match self.intake.find(ticket) {
+            None => Why::Gone,
+            Some(_) if self.leader.route.is_none() => Why::Leader,
+            Some(_) if matches!(self.identity, Holding::Nothing | Holding::Asked) => Why::Identity,
+            Some(Waiting::Open { due }) if due > self.now => Why::Linger,
+            Some(Waiting::Open { .. } | Waiting::Next) => self.why_next(),
+            Some(Waiting::Queued) => Why::Queue,
+        }
+    }
+
+    fn why_offered(&self, position: Position, batch: &SequencedBatch<P>, ticket: Ticket) -> Why {
+        if find(&batch.entries, ticket).is_some_and(|entry| entry.told) {
+            return Why::Resolution;
+        }
+        let open = self.attempts.of(position).filter(|attempt| !attempt.orphaned).last();
+        match open {
+            Some(attempt) if attempt.handed => Why::Answer { attempt: attempt.id },
+            Some(_) => Why::Transmit,
+            None => self.why_not_offered(batch.retry.not_before),
+        }
+    }
+
+    fn why_next(&self) -> Why {
+        if !R::span_has_room(self.span.len()) {
+            return Why::Span;
+        }
+        self.why_not_offered(self.renewal.not_before)
+    }
+
+    fn why_not_offered(&self, not_before: crate::time::Instant) -> Why {
+        if self.leader.route.is_none() {
+            return Why::Leader;
+        }
+        if self.held {
+            return Why::Hold;
+        }
+        let epoch = self.leader.epoch;
+        match self.gate {
+            Gate::Closed(pass) => match pass.confirmation {
+                Confirmation::BeforeSecondPass | Confirmation::BeforeAbandon => {
+                    Why::Confirmation { epoch }
+                }
+                Confirmation::NotNeeded if self.attempts.open() > 0 => Why::Gate,
+                Confirmation::NotNeeded if not_before > self.now => {
+                    Why::Backoff { until: not_before }
+                }
+                Confirmation::NotNeeded if self.span.unsettled().next().is_some() => Why::Gate,
+                Confirmation::NotNeeded => Why::Transmit,
+            },
+            Gate::Open { .. } if not_before > self.now => Why::Backoff { until: not_before },
+            Gate::Open { .. } => Why::Transmit,
+        }
+    }
+}
+
+fn find(entries: &[Entry], ticket: Ticket) -> Option<&Entry> {
+    let index = entries.binary_search_by_key(&ticket, |entry| entry.ticket).ok()?;
+    entries.get(index)
+}
