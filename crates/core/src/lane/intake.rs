@@ -113,7 +113,9 @@ impl<P: Payload> Intake<P> {
         if self.queue.is_empty() {
             self.seal();
         }
-        if let (Some(cut), Some(mut front)) = (self.cut, self.pop()) {
+        if let Some(cut) = self.cut
+            && let Some(mut front) = self.pop()
+        {
             let mut parts = front.cut(cut);
             parts.insert(0, front);
             self.put_back(parts);
