@@ -15,6 +15,7 @@ use super::Lane;
 use super::attempt::{Attempt, Passage};
 use super::batch::Refusal;
 use super::gate::Gate;
+use super::memory::Acknowledged;
 
 /// An answer, read by the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if attempt.settled.is_some() {
             self.check_settled(&attempt, meaning);
         } else if self.given_up.iter().any(|given_up| given_up.position == attempt.position) {
-            self.answer_given_up(&attempt, meaning);
+            self.answer_given_up(now, &attempt, meaning);
         } else {
             self.answer_batch(now, &attempt, meaning, response);
         }
@@ -149,7 +150,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 
     /// A late answer for what was given up; S15: it touches no counters.
-    fn answer_given_up(&mut self, attempt: &Attempt, meaning: Meaning) {
+    fn answer_given_up(&mut self, now: Instant, attempt: &Attempt, meaning: Meaning) {
         let Some(index) = self.given_up.iter().position(|it| it.position == attempt.position)
         else {
             return;
@@ -162,6 +163,11 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             Meaning::Doubtful => return given_up.add_doubt(attempt.route, attempt.id),
         };
         let (fence, count) = (given_up.fence, given_up.doubt.count);
+        let acknowledged = Acknowledged {
+            position: attempt.position,
+            end: base.map(|base| base.after(count)),
+            max_timestamp: given_up.max_timestamp,
+        };
         let agrees = base.is_none_or(|base| {
             R::offsets_agree(OffsetFacts { previous_end: None, base, count, next_base: fence })
         });
@@ -171,10 +177,10 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let given_up = self.given_up.remove(index);
         self.attempts.settle(attempt.position, SettledAs::Written { base });
         self.tell(given_up.records, Outcome::Delivered { base });
-        if R::touches_counters(false) {
-            // Only a lane that breaks S15 comes here.
-            self.conflicts = 0;
-            self.unfenced = false;
+        let same_identity = self.identity() == Some(given_up.doubt.identity);
+        if R::touches_counters(same_identity) {
+            self.memory.acknowledge::<R>(now, &self.config, acknowledged);
+            self.open_gate(now, attempt);
         }
     }
 

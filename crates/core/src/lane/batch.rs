@@ -296,6 +296,10 @@ impl<P: Payload> SequencedBatch<P> {
         self.entries.iter().all(|entry| entry.told)
     }
 
+    pub(super) fn any_told(&self) -> bool {
+        self.entries.iter().any(|entry| entry.told)
+    }
+
     pub(super) fn max_timestamp(&self) -> i64 {
         self.frozen.max_timestamp()
     }

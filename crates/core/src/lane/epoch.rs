@@ -24,8 +24,10 @@ pub(super) enum EpochEnd {
     Forgotten(NeverReason),
     /// K7: a fresh producer id follows.
     Conflict,
-    /// The lane ends as well.
-    Over(NeverReason),
+    /// L8: the lane stops; the broker cannot be relied upon.
+    Stopped,
+    /// D5: the lane is closed.
+    Closed,
 }
 
 impl EpochEnd {
@@ -33,16 +35,17 @@ impl EpochEnd {
     fn reason(self) -> NeverReason {
         match self {
             Self::Vacated => NeverReason::Expired,
-            Self::Conflict => NeverReason::StateLost,
-            Self::Abandoned(reason) | Self::Forgotten(reason) | Self::Over(reason) => reason,
+            Self::Conflict | Self::Stopped => NeverReason::StateLost,
+            Self::Closed => NeverReason::Closed,
+            Self::Abandoned(reason) | Self::Forgotten(reason) => reason,
         }
     }
 
     /// Whether the broker's memory of the epoch counts for V3.
     fn allows_v3(self) -> bool {
         match self {
-            Self::Vacated | Self::Abandoned(_) | Self::Over(_) => true,
-            Self::Forgotten(_) | Self::Conflict => false,
+            Self::Vacated | Self::Abandoned(_) | Self::Closed => true,
+            Self::Forgotten(_) | Self::Conflict | Self::Stopped => false,
         }
     }
 }
@@ -120,7 +123,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.intake.put_back(back);
         self.unfenced |= left_in_doubt;
         match end {
-            EpochEnd::Over(_) => {}
+            EpochEnd::Stopped | EpochEnd::Closed => {}
             EpochEnd::Conflict => self.renew_id(),
             EpochEnd::Vacated | EpochEnd::Abandoned(_) | EpochEnd::Forgotten(_) => {
                 let unfenced = self.unfenced;
@@ -207,7 +210,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// L8: the lane ends truthfully; what is learned of open attempts still counts.
     pub(super) fn stop(&mut self) {
-        self.end_epoch(self.now, EpochEnd::Over(NeverReason::StateLost));
+        self.end_epoch(self.now, EpochEnd::Stopped);
         for (past, told) in self.intake.take_all() {
             self.tell_past(past, told);
         }
@@ -229,7 +232,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if !due {
             return;
         }
-        self.end_epoch(now, EpochEnd::Over(NeverReason::Closed));
+        self.end_epoch(now, EpochEnd::Closed);
         for (past, told) in self.intake.take_all() {
             self.tell_past(past, told);
         }

@@ -19,6 +19,7 @@ pub(super) struct GivenUp {
     pub(super) records: Vec<Told>,
     pub(super) doubt: Doubt,
     pub(super) reason: NeverReason,
+    pub(super) max_timestamp: i64,
     tally: Tally,
     /// The first offset acknowledged under a newer epoch of the same producer id (Th. 2).
     pub(super) fence: Option<Offset>,
@@ -39,6 +40,7 @@ impl GivenUp {
             records: batch.told(),
             doubt: batch.doubt(last_acknowledged),
             reason,
+            max_timestamp: batch.max_timestamp(),
             tally: batch.tally,
             fence: None,
             log,

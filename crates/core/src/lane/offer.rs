@@ -80,6 +80,9 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     fn offer_fresh(&mut self, now: Instant, route: RouteId) -> Option<Offer<P>> {
         let Holding::Adopted(adopted) = self.identity else { return None };
+        if self.span.unsettled().next().is_none() {
+            self.memory.doubt_is_over();
+        }
         let batch = self.intake.pop()?.sequence(adopted.identity, adopted.next, now);
         let next = R::next_sequence(adopted.next, batch.count());
         self.identity = Holding::Adopted(Adopted { next, ..adopted });

@@ -31,8 +31,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let (count, offered) = (batch.count(), batch.tally.offered);
         let max_timestamp = batch.max_timestamp();
         if !self.agrees(attempt, base, count) {
-            let newly = self.tell_in_doubt(attempt.position);
-            debug_assert!(newly);
+            self.tell_in_doubt(attempt.position);
             return self.contradiction(base);
         }
         self.settle_predecessors(now, attempt);
@@ -109,13 +108,12 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 
     /// Records in doubt without a verdict are told so, at once.
-    pub(super) fn tell_in_doubt(&mut self, position: Position) -> bool {
+    pub(super) fn tell_in_doubt(&mut self, position: Position) {
         let last = self.memory.last_acknowledged();
-        let Some(batch) = self.span.batch_mut(position) else { return false };
+        let Some(batch) = self.span.batch_mut(position) else { return };
         let newly = batch.tell(|_| true);
         let doubt = batch.doubt(last);
         self.tell(newly, Outcome::Unknown(doubt));
-        true
     }
 
     /// S22: a later 0 proves its predecessors, or tells that the broker lost our state.
@@ -171,9 +169,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         for position in before {
             match self.span.get(position) {
                 Some(Slot::Unsettled(batch)) => match batch.standing::<R>() {
-                    Standing::InDoubt => {
-                        self.tell_in_doubt(position);
-                    }
+                    Standing::InDoubt => self.tell_in_doubt(position),
                     Standing::Refused => {
                         lost = true;
                         self.pass_over(position);
@@ -227,12 +223,12 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 
     /// S6: a 0 of this route, leader epoch and identity opens the gate.
-    fn open_gate(&mut self, now: Instant, attempt: &Attempt) {
+    pub(super) fn open_gate(&mut self, now: Instant, attempt: &Attempt) {
         let facts = GateFacts {
             same_route: self.leader.route == Some(attempt.route) && !attempt.orphaned,
             same_leader_epoch: self.leader.epoch == attempt.leader_epoch,
-            // A batch in the span is of the identity in use: older ones left it (S8).
-            same_identity: true,
+            // Batches of older identities have left the span (S8).
+            same_identity: self.span.get(attempt.position).is_some(),
             known: self.memory.known::<R>(now, &self.config),
         };
         match self.gate {

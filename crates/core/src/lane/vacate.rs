@@ -21,8 +21,9 @@ pub(super) enum Cause {
     Code(Refusal),
     /// Records of it are due.
     Expired(Instant),
-    /// V2: a batch behind it gave up its slot.
-    Successor,
+    /// V2: a batch behind it gave up its slot. Or D3: all its attempts turned out to be refused
+    /// after records of it had been told `Unknown`: their time is up.
+    Refused,
 }
 
 impl<P: Payload, R: Rules> Lane<P, R> {
@@ -37,14 +38,14 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let vacated = self.span.vacated();
         self.span.unsettled().find_map(|(position, batch)| {
             let (standing, open) = (batch.standing::<R>(), self.attempts.open_of(position));
-            if R::vacates(standing, open, batch.permanent.is_none()) {
+            if R::vacates(standing, open, batch.permanent.is_none() && !batch.any_told()) {
                 return Some((
                     position,
-                    batch.permanent.clone().map_or(Cause::Successor, Cause::Code),
+                    batch.permanent.clone().map_or(Cause::Refused, Cause::Code),
                 ));
             }
             let before = vacated.is_some_and(|vacated| position < vacated);
-            (before && R::vacated_with(standing, open)).then_some((position, Cause::Successor))
+            (before && R::vacated_with(standing, open)).then_some((position, Cause::Refused))
         })
     }
 
@@ -62,7 +63,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
                     R::record_fails(R::class(refusal.code), count, &refusal.named, index)
                 }
                 Cause::Expired(now) => R::expired(*now, deadline),
-                Cause::Successor => false,
+                Cause::Refused => false,
             });
         self.tell(told, Outcome::NotDelivered(Proof::Refused));
         self.tell(failed, Outcome::NotDelivered(proof_of(&cause)));
@@ -70,7 +71,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             Cause::Code(refusal) if R::class(refusal.code) == Class::TooLarge => {
                 self.split(&mut sealed)
             }
-            Cause::Code(_) | Cause::Expired(_) | Cause::Successor => Vec::new(),
+            Cause::Code(_) | Cause::Expired(_) | Cause::Refused => Vec::new(),
         };
         let mut kept_batches = vec![sealed];
         kept_batches.extend(kept);
@@ -117,6 +118,6 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 fn proof_of(cause: &Cause) -> Proof {
     match cause {
         Cause::Code(refusal) => Proof::Rejected { code: refusal.code },
-        Cause::Expired(_) | Cause::Successor => Proof::Refused,
+        Cause::Expired(_) | Cause::Refused => Proof::Refused,
     }
 }
