@@ -102,7 +102,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if let Some(end) = self.span.trim() {
             self.memory.baseline = Some(end);
         }
-        if self.in_doubt().next().is_none() {
+        if self.span.unsettled().next().is_none() {
             self.memory.doubt_is_over();
         }
     }
