@@ -1,1 +1,1 @@
-//! Checks that concern several crates of Candor
+//! Checks that concern several crates of Candor; see `tests/`. Nothing of it is published.

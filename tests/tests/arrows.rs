@@ -1,0 +1,115 @@
+//! Who may know whom: the arrows of ARCHITECTURE.md, held over `cargo metadata`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Each crate with everything that it may depend on (not counting tests).
+const ARROWS: &[(&str, &[&str])] = &[
+    ("candor-core", &[]),
+    ("candor-wire", &["candor-core", "bytes", "nom", "crc32c"]),
+    ("candor-proto", &["candor-core", "candor-wire", "bytes"]),
+    (
+        "candor-driver",
+        &["candor-core", "candor-wire", "candor-proto", "bytes", "futures-io", "futures-core"],
+    ),
+    ("candor-tokio", &["candor-driver", "futures-io", "tokio"]),
+    ("candor-async-std", &["candor-driver", "futures-io", "async-std"]),
+    ("candor-smol", &["candor-driver", "futures-io", "async-io", "async-executor"]),
+    (
+        "candor-sim",
+        &["candor-core", "candor-wire", "candor-proto", "bytes", "crc32c", "fastrand"],
+    ),
+];
+
+/// The simulator's broker, codec and judge must not share code with the machine that they test.
+const INDEPENDENT: &[&str] = &["broker", "codec", "serve", "judge"];
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .expect("cargo metadata runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let of = |package: &serde_json::Value| {
+        let all = package["dependencies"].as_array().expect("dependencies");
+        let shipped = all.iter().filter(|dependency| dependency["kind"].is_null());
+        shipped.map(|d| d["name"].as_str().expect("name").to_owned()).collect()
+    };
+    packages.iter().map(|p| (p["name"].as_str().expect("name").to_owned(), of(p))).collect()
+}
+
+#[test]
+fn arrows_point_one_way() {
+    let dependencies = dependencies();
+    for (name, allowed) in ARROWS {
+        let found = dependencies.get(*name).unwrap_or_else(|| panic!("{name} is missing"));
+        let allowed: BTreeSet<_> = allowed.iter().map(|name| (*name).to_owned()).collect();
+        let extra: Vec<_> = found.difference(&allowed).collect();
+        assert!(extra.is_empty(), "{name} must not depend on {extra:?}");
+    }
+}
+
+#[test]
+fn every_crate_is_covered() {
+    let known: BTreeSet<_> = ARROWS.iter().map(|(name, _)| *name).collect();
+    for name in dependencies().keys() {
+        let outside = ["candor-cli", "candor-tests"].contains(&name.as_str());
+        assert!(outside || known.contains(name.as_str()), "{name} has no row in ARROWS");
+    }
+}
+
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn the_other_side_shares_no_code_with_the_machine() {
+    for part in INDEPENDENT {
+        let mut files = Vec::new();
+        sources(&root().join("crates/sim/src").join(part), &mut files);
+        for file in files {
+            let text = std::fs::read_to_string(&file).expect("UTF-8");
+            for forbidden in ["candor_core", "candor_wire", "candor_proto"] {
+                assert!(!text.contains(forbidden), "{} uses {forbidden}", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn pure_crates_are_linted_for_purity() {
+    for name in ["core", "wire", "proto"] {
+        let path = root().join("crates").join(name).join("clippy.toml");
+        let text = std::fs::read_to_string(&path).expect("a lint list");
+        for banned in ["SystemTime::now", "Instant::now", "thread::sleep", "HashMap", "RandomState"]
+        {
+            assert!(text.contains(banned), "{} does not ban {banned}", path.display());
+        }
+    }
+}
+
+#[test]
+fn no_file_grows_beyond_a_reader() {
+    let mut files = Vec::new();
+    sources(&root().join("crates"), &mut files);
+    sources(&root().join("tests"), &mut files);
+    for file in files {
+        let lines = std::fs::read_to_string(&file).expect("UTF-8").lines().count();
+        assert!(lines < 800, "{} has {lines} lines", file.display());
+    }
+}
