@@ -363,12 +363,23 @@ impl Batch {
     /// append-time bit a client may have set (measured on 3.9 to 4.4).
     #[must_use]
     pub fn stored(&self, base_offset: i64, leader_epoch: i32) -> Self {
-        let header = BatchHeader {
+        let attributes = self.header.attributes & !LOG_APPEND_TIME;
+        self.rewritten(BatchHeader { base_offset, leader_epoch, attributes, ..self.header })
+    }
+
+    /// The same on a topic whose records carry the time of the append, in milliseconds.
+    #[must_use]
+    pub fn stored_at(&self, base_offset: i64, leader_epoch: i32, append_time: i64) -> Self {
+        self.rewritten(BatchHeader {
             base_offset,
             leader_epoch,
-            attributes: self.header.attributes & !LOG_APPEND_TIME,
+            attributes: self.header.attributes | LOG_APPEND_TIME,
+            max_timestamp: append_time,
             ..self.header
-        };
+        })
+    }
+
+    fn rewritten(&self, header: BatchHeader) -> Self {
         let bytes = Bytes::from(seal(header, &self.body));
         let crc = crc32c::crc32c(&bytes[CRC_FROM..]);
         Self { header: BatchHeader { crc, ..header }, body: bytes.slice(BATCH_HEADER..), bytes }
@@ -626,5 +637,7 @@ mod tests {
         assert_eq!(again, stored);
         assert_eq!((again.header.leader_epoch, again.header.attributes), (3, 0));
         assert_eq!(again.records().unwrap()[1].offset, 42);
+        let stamped = Batch::parse(stored.stored_at(41, 3, 99).bytes).unwrap();
+        assert!(stamped.records().unwrap().iter().all(|record| record.timestamp == 99));
     }
 }
