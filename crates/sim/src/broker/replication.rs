@@ -85,7 +85,7 @@ impl<C: Clone> Partition<C> {
         if follower.log.end() < start {
             follower.log.restart_at(start);
         }
-        for entry in leader.log.entries().iter().filter(|entry| entry.last_offset() >= start) {
+        for entry in leader.log.entries() {
             if entry.last_offset() >= follower.log.end() {
                 follower.log.append(entry.clone());
             }

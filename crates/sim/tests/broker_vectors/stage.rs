@@ -216,7 +216,7 @@ impl Stage {
             "null" => None,
             text => Some(text.trim_matches('"')),
         };
-        let pid = if pid == "p" { self.pid("p") } else { number(pid)? };
+        let pid = if pid == "p" { self.pid("p")? } else { number(pid)? };
         let got = self.cluster.init_producer_id(NodeId(1), name, pid, narrow(epoch)?);
         match (got, expected) {
             (Ok((fresh, 0)), "new") if !self.pids.values().any(|known| *known == fresh) => {
@@ -236,10 +236,10 @@ impl Stage {
         let numbers: Vec<&str> = rest.trim_end_matches(')').split(',').collect();
         let [epoch, first, count] = numbers[..] else { return Err("(epoch,first,count)".into()) };
         let pid = match who {
-            "" => self.pid("p"),
+            "" => self.pid("p")?,
             "none" => -1,
             "unheard" => 1_000_000_000_000_000,
-            name => self.pid(name),
+            name => self.pid(name)?,
         };
         let (epoch, first, count) = (narrow(epoch)?, narrow(first)?, narrow(count)?);
         let batch = Batch { bytes: 100, ..Batch::new(pid, epoch, first, count, self.now, SOUND) };
@@ -305,14 +305,14 @@ impl Stage {
         })
     }
 
-    fn pid(&mut self, name: &str) -> i64 {
+    fn pid(&mut self, name: &str) -> Done<i64> {
         if let Some(pid) = self.pids.get(name) {
-            return *pid;
+            return Ok(*pid);
         }
-        let (pid, _) =
-            self.cluster.init_producer_id(NodeId(1), None, -1, -1).expect("node 1 is up");
+        let got = self.cluster.init_producer_id(NodeId(1), None, -1, -1);
+        let (pid, _) = got.map_err(|code| format!("no producer id: {code}"))?;
         self.pids.insert(name.to_owned(), pid);
-        pid
+        Ok(pid)
     }
 
     fn target(&self, shot: &Shot) -> Done<NodeId> {
@@ -343,9 +343,9 @@ impl Stage {
             "wake" => self.cluster.reconnect(node),
             "replicate" => self.replicate(),
             "checkpoint" => self.cluster.checkpoint(),
-            "roll" => self.partition().roll(node),
-            "delete" => said(self.partition().delete_records(number(words[1])?))?,
-            "shrink" => said(self.partition().leave_isr(node))?,
+            "roll" => self.partition()?.roll(node),
+            "delete" => said(self.partition()?.delete_records(number(words[1])?))?,
+            "shrink" => said(self.partition()?.leave_isr(node))?,
             "lead" => said(self.cluster.move_leader(TOPIC, 0, node))?,
             "reassign" => self.reassign(node)?,
             "pass" => self.pass(millis(words[1])?),
@@ -368,8 +368,8 @@ impl Stage {
 
     /// Statements about what the replicas hold.
     fn claim(&mut self, words: &[&str]) -> Done {
-        let pid = self.pid("p");
-        let partition = self.partition();
+        let pid = self.pid("p")?;
+        let partition = self.partition()?;
         let leader = partition.leader().ok_or("nobody leads")?;
         let known = partition.known(leader, pid);
         let entries = partition.entries(leader);
@@ -396,7 +396,7 @@ impl Stage {
                     .map(|e| format!("holds {offset} ({},{},{})", e.epoch, e.first, e.count))
                     .collect();
                 let differs = everywhere.iter().find(|held| **held != words.join(" "));
-                differs.or(everywhere.first()).cloned().unwrap_or_default()
+                differs.or_else(|| everywhere.first()).cloned().unwrap_or_default()
             }
             what => return Err(format!("what is `{what}`?")),
         };
@@ -437,16 +437,16 @@ impl Stage {
 
     fn reassign(&mut self, to: NodeId) -> Done {
         let now = self.now;
-        let partition = self.partition();
+        let partition = self.partition()?;
         let old = partition.leader().ok_or("nobody leads")?;
         said(partition.add_replica(to))?;
         partition.settle(now);
         said(self.cluster.move_leader(TOPIC, 0, to))?;
-        said(self.partition().remove_replica(old))
+        said(self.partition()?.remove_replica(old))
     }
 
-    fn partition(&mut self) -> &mut Partition<u32> {
-        self.cluster.partition_mut(TOPIC, 0).expect("the topic exists")
+    fn partition(&mut self) -> Done<&mut Partition<u32>> {
+        self.cluster.partition_mut(TOPIC, 0).ok_or_else(|| "the topic is gone".to_owned())
     }
 
     fn replicate(&mut self) {
