@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("candor-smol", &["candor-driver", "futures-io", "async-io", "async-executor"]),
     (
         "candor-sim",
-        &["candor-core", "candor-wire", "candor-proto", "bytes", "crc32c", "fastrand"],
+        &["candor-core", "candor-wire", "candor-proto", "bytes", "crc32c", "fastrand", "thiserror"],
     ),
 ];
 
