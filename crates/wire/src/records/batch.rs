@@ -7,7 +7,7 @@ use candor_core::{Frozen, Identity, Payload, Sequence};
 
 use super::header::{Attributes, BATCH_HEADER, BatchHeader};
 use super::read::RawRecord;
-use super::varint::{Prefix, field_size, length_size, size};
+use super::varint::{WINDOW, Window, field_size, length_size, put, size, zigzag};
 use super::{Header, RecordRef};
 
 /// Records that have no sequence yet, encoded in the place that they will be sent from.
@@ -57,32 +57,30 @@ impl RecordBatch {
         if self.count == 0 { 0 } else { timestamp.wrapping_sub(self.base_timestamp) }
     }
 
-    /// Counts a record in and writes it up to its offset delta; `fields` bytes are to follow.
+    /// Counts a record in, makes room for it, and gives what stands in front of its fields, which
+    /// take `fields` bytes.
     #[inline]
-    fn begin(&mut self, timestamp: i64, fields: usize) -> Prefix<36> {
+    fn begin(&mut self, timestamp: i64, fields: usize) -> Start {
         let timestamp_delta = self.timestamp_delta(timestamp);
         let body = body_size(timestamp_delta, self.count, fields);
+        let room = body + 2 * WINDOW;
         if self.count == 0 {
-            self.buffer.reserve(BATCH_HEADER + length_size(body) + body);
+            self.buffer.reserve(BATCH_HEADER + room);
             self.buffer.resize(BATCH_HEADER, 0);
             (self.base_timestamp, self.max_timestamp) = (timestamp, timestamp);
         } else {
-            self.buffer.reserve(length_size(body) + body);
+            self.buffer.reserve(room);
             self.max_timestamp = self.max_timestamp.max(timestamp);
         }
-        let mut prefix = Prefix::new();
-        prefix.unsigned((body as u64) << 1);
-        prefix.byte(0);
-        prefix.signed(timestamp_delta);
-        prefix.unsigned(u64::from(self.count) << 1);
+        let offset_delta = self.count;
         self.count += 1;
-        prefix
+        Start { body, timestamp_delta, offset_delta }
     }
 
     /// Adds a record that is encoded already, apart from what depends on its place.
     fn push_raw(&mut self, timestamp: i64, fields: &[u8]) {
-        let prefix = self.begin(timestamp, fields.len());
-        self.buffer.extend_from_slice(prefix.as_slice());
+        let start = self.begin(timestamp, fields.len());
+        put(&mut self.buffer, |w| start.put(w));
         self.buffer.extend_from_slice(fields);
     }
 
@@ -119,20 +117,33 @@ fn fields_size(record: &RecordRef<'_>) -> usize {
     field_size(record.key) + field_size(record.value) + length_size(record.headers.len()) + headers
 }
 
-/// Writes headers, behind their count.
-fn put_headers(buffer: &mut Vec<u8>, headers: &[Header<'_>]) {
-    for header in headers {
-        put_field(buffer, Some(header.key.as_bytes()));
-        put_field(buffer, header.value.as_deref());
+/// What stands in front of a record's fields.
+struct Start {
+    body: usize,
+    timestamp_delta: i64,
+    offset_delta: u32,
+}
+
+impl Start {
+    #[inline]
+    const fn put(&self, window: &mut Window<'_>) {
+        window.unsigned((self.body as u64) << 1);
+        window.byte(0);
+        window.unsigned(zigzag(self.timestamp_delta));
+        window.unsigned((self.offset_delta as u64) << 1);
     }
 }
 
-/// Writes length and data of a field.
-fn put_field(buffer: &mut Vec<u8>, field: Option<&[u8]>) {
-    let mut prefix = Prefix::<10>::new();
-    prefix.length(field);
-    buffer.extend_from_slice(prefix.as_slice());
-    buffer.extend_from_slice(field.unwrap_or_default());
+/// Writes the headers and their count.
+fn put_headers(buffer: &mut Vec<u8>, headers: &[Header<'_>]) {
+    put(buffer, |w| w.unsigned((headers.len() as u64) << 1));
+    for header in headers {
+        let (key, value) = (header.key.as_bytes(), header.value.as_deref());
+        put(buffer, |w| w.length(Some(key)));
+        buffer.extend_from_slice(key);
+        put(buffer, |w| w.length(value));
+        buffer.extend_from_slice(value.unwrap_or_default());
+    }
 }
 
 impl Payload for RecordBatch {
@@ -143,6 +154,7 @@ impl Payload for RecordBatch {
         Self::empty_with(Attributes::PLAIN)
     }
 
+    #[inline]
     fn size_with(&self, timestamp: i64, record: &RecordRef<'_>) -> usize {
         let delta = self.timestamp_delta(timestamp);
         let body = body_size(delta, self.count, fields_size(record));
@@ -153,22 +165,28 @@ impl Payload for RecordBatch {
     /// [`MAX_BATCH`](super::MAX_BATCH); a batch above it cannot be sent.
     #[inline]
     fn push(&mut self, timestamp: i64, record: RecordRef<'_>) {
-        let mut prefix = self.begin(timestamp, fields_size(&record));
-        prefix.length(record.key);
+        let RecordRef { key, value, headers } = record;
+        let start = self.begin(timestamp, fields_size(&record));
         let buffer = &mut self.buffer;
-        buffer.extend_from_slice(prefix.as_slice());
-        buffer.extend_from_slice(record.key.unwrap_or_default());
-        let mut prefix = Prefix::<10>::new();
-        prefix.length(record.value);
-        buffer.extend_from_slice(prefix.as_slice());
-        buffer.extend_from_slice(record.value.unwrap_or_default());
-        if record.headers.is_empty() {
+        if let Some(data) = key {
+            put(buffer, |w| {
+                start.put(w);
+                w.length(key);
+            });
+            buffer.extend_from_slice(data);
+            put(buffer, |w| w.length(value));
+        } else {
+            put(buffer, |w| {
+                start.put(w);
+                w.length(None);
+                w.length(value);
+            });
+        }
+        buffer.extend_from_slice(value.unwrap_or_default());
+        if headers.is_empty() {
             buffer.push(0);
         } else {
-            let mut prefix = Prefix::<10>::new();
-            prefix.unsigned((record.headers.len() as u64) << 1);
-            buffer.extend_from_slice(prefix.as_slice());
-            put_headers(buffer, record.headers);
+            put_headers(buffer, headers);
         }
     }
 

@@ -29,32 +29,42 @@ pub(super) const fn field_size(field: Option<&[u8]>) -> usize {
     }
 }
 
-/// A few integers on the stack, to be written in one go.
-pub(super) struct Prefix<const N: usize> {
-    bytes: [u8; N],
+/// How many bytes [`put`] may write beyond those that stay, for a moment, so that callers can make
+/// room once. A power of two, so that a mask keeps places inside without a branch.
+pub(super) const WINDOW: usize = 32;
+
+/// Where [`put`] writes.
+pub(super) struct Window<'a> {
+    bytes: &'a mut [u8; WINDOW],
     used: usize,
 }
 
-impl<const N: usize> Prefix<N> {
-    /// Nothing yet.
-    #[inline]
-    pub(super) const fn new() -> Self {
-        Self { bytes: [0; N], used: 0 }
+/// Appends a few integers, at most [`WINDOW`] bytes of them. They are written in place, into zeros
+/// appended before: bytes gathered elsewhere and copied from there cost twice as much.
+#[inline]
+pub(super) fn put(out: &mut Vec<u8>, write: impl FnOnce(&mut Window<'_>)) {
+    let start = out.len();
+    out.extend_from_slice(&[0; WINDOW]);
+    if let Some(bytes) = out.last_chunk_mut() {
+        let mut window = Window { bytes, used: 0 };
+        write(&mut window);
+        let end = start + window.used;
+        out.truncate(end);
     }
+}
 
-    /// Adds one byte. What does not fit into `N` bytes is a mistake of the caller's.
+impl Window<'_> {
+    /// Adds one byte.
     #[inline]
-    pub(super) fn byte(&mut self, byte: u8) {
-        debug_assert!(self.used < N);
-        if let Some(place) = self.bytes.get_mut(self.used) {
-            *place = byte;
-            self.used += 1;
-        }
+    pub(super) const fn byte(&mut self, byte: u8) {
+        debug_assert!(self.used < WINDOW);
+        self.bytes[self.used % WINDOW] = byte;
+        self.used += 1;
     }
 
     /// Adds an unsigned integer.
     #[inline]
-    pub(super) fn unsigned(&mut self, mut value: u64) {
+    pub(super) const fn unsigned(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.byte(value as u8 | 0x80);
             value >>= 7;
@@ -62,24 +72,12 @@ impl<const N: usize> Prefix<N> {
         self.byte(value as u8);
     }
 
-    /// Adds a zigzag integer.
-    #[inline]
-    pub(super) fn signed(&mut self, value: i64) {
-        self.unsigned(zigzag(value));
-    }
-
     /// Adds a length, -1 for null.
     #[inline]
-    pub(super) fn length(&mut self, field: Option<&[u8]>) {
+    pub(super) const fn length(&mut self, field: Option<&[u8]>) {
         match field {
             Some(data) => self.unsigned((data.len() as u64) << 1),
             None => self.byte(1),
         }
-    }
-
-    /// What was added.
-    #[inline]
-    pub(super) fn as_slice(&self) -> &[u8] {
-        self.bytes.get(..self.used).unwrap_or_default()
     }
 }
