@@ -88,8 +88,8 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
             Life::Closing { deadline } => 1_000_000_000_000_000_000 + ahead(deadline),
         });
         match lane.identity {
-            Holding::Nothing => self.word(0),
-            Holding::Asked => self.word(1),
+            Holding::Nothing(_) => self.word(0),
+            Holding::Asked(_) => self.word(1),
             Holding::Adopted(adopted) => {
                 self.word(2 + u64::from(adopted.acknowledged));
                 self.word(adopted.identity.id.get() as u64);

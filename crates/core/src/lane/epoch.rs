@@ -165,7 +165,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// S10, K7: a fresh producer id; nothing fences what was left in doubt.
     fn renew_id(&mut self) {
-        self.identity = Holding::Nothing;
+        self.identity = Holding::Nothing(self.identity().map(|identity| identity.id));
         self.memory.new_identity();
         if self.unfenced {
             self.unfenced = false;

@@ -9,7 +9,7 @@ use crate::event::Append;
 use crate::ids::Ticket;
 use crate::payload::Payload;
 use crate::rules::Rules;
-use crate::time::Instant;
+use crate::time::{Instant, Wakeup};
 
 use super::batch::{Entry, OpenBatch, Past, SealedBatch};
 
@@ -99,12 +99,12 @@ impl<P: Payload> Intake<P> {
         };
     }
 
-    /// When the next new batch may be offered, if there is one.
-    pub(super) fn due(&self) -> Option<Instant> {
+    /// When the next new batch may be offered, if there is one, and what it waits for till then.
+    pub(super) fn due(&self) -> Option<(Instant, Wakeup)> {
         match self.queue.front() {
-            Some(batch) => Some(batch.retry.not_before),
+            Some(batch) => Some((batch.retry.not_before, Wakeup::Backoff)),
             None if self.open.records.is_empty() => None,
-            None => Some(self.open.due),
+            None => Some((self.open.due, Wakeup::Linger)),
         }
     }
 

@@ -29,7 +29,7 @@ use core::marker::PhantomData;
 use crate::action::{Action, Misuse, Notice, Outcome, Settled, Told};
 use crate::config::LaneConfig;
 use crate::event::{Append, Event};
-use crate::ids::{Identity, Sequence};
+use crate::ids::{Identity, ProducerId, Sequence};
 use crate::payload::Payload;
 use crate::rules::{Honest, Rules};
 use crate::testing::Preset;
@@ -112,8 +112,9 @@ enum Life {
 /// The identity of the lane (S9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holding {
-    Nothing,
-    Asked,
+    /// And the producer id held before.
+    Nothing(Option<ProducerId>),
+    Asked(Option<ProducerId>),
     Adopted(Adopted),
 }
 
@@ -167,7 +168,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             span: Span::new(),
             given_up: Vec::new(),
             attempts: Attempts::default(),
-            identity: Holding::Nothing,
+            identity: Holding::Nothing(None),
             renewal: Retry::AT_ONCE,
             leader: Leader::NONE,
             gate: Gate::Closed(Pass::new(0)),
@@ -252,7 +253,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     /// The identity in use, if one was adopted.
     pub fn identity(&self) -> Option<Identity> {
         match self.identity {
-            Holding::Nothing | Holding::Asked => None,
+            Holding::Nothing(_) | Holding::Asked(_) => None,
             Holding::Adopted(adopted) => Some(adopted.identity),
         }
     }
@@ -312,11 +313,13 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     fn adopt(&mut self, identity: Identity) -> Result<(), Misuse> {
         match self.identity {
-            Holding::Asked => {
+            Holding::Asked(last) if last != Some(identity.id) => {
                 self.identity = Holding::Adopted(Adopted::new::<R>(identity));
                 Ok(())
             }
-            Holding::Nothing | Holding::Adopted(_) => Err(Misuse::UnexpectedIdentity),
+            Holding::Asked(_) | Holding::Nothing(_) | Holding::Adopted(_) => {
+                Err(Misuse::UnexpectedIdentity)
+            }
         }
     }
 
@@ -334,11 +337,11 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     /// L6: an identity is asked for once, when a record needs it.
     fn want_identity(&mut self) {
         match self.identity {
-            Holding::Nothing if !self.intake.is_empty() => {
-                self.identity = Holding::Asked;
+            Holding::Nothing(last) if !self.intake.is_empty() => {
+                self.identity = Holding::Asked(last);
                 self.out.push_back(Action::NeedIdentity);
             }
-            Holding::Nothing | Holding::Asked | Holding::Adopted(_) => {}
+            Holding::Nothing(_) | Holding::Asked(_) | Holding::Adopted(_) => {}
         }
     }
 

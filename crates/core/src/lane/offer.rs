@@ -191,9 +191,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         }
         match self.intake.due() {
             None => Turn::Waits,
-            Some(due) if due >= self.renewal.not_before => {
-                Turn::At(due, Wakeup::Linger, Pick::Fresh)
-            }
+            Some((due, why)) if due > self.renewal.not_before => Turn::At(due, why, Pick::Fresh),
             Some(_) => Turn::At(self.renewal.not_before, Wakeup::Backoff, Pick::Fresh),
         }
     }

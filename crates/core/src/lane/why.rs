@@ -5,11 +5,11 @@ use crate::ids::Ticket;
 use crate::payload::Payload;
 use crate::rules::Rules;
 
+use super::Lane;
 use super::batch::{Entry, SequencedBatch};
 use super::gate::{Confirmation, Gate};
 use super::intake::Waiting;
 use super::span::Position;
-use super::{Holding, Lane};
 
 impl<P: Payload, R: Rules> Lane<P, R> {
     /// What the record with this ticket is waiting for.
@@ -27,7 +27,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         match self.intake.find(ticket) {
             None => Why::Gone,
             Some(_) if self.leader.route.is_none() => Why::Leader,
-            Some(_) if matches!(self.identity, Holding::Nothing | Holding::Asked) => Why::Identity,
+            Some(_) if self.identity().is_none() => Why::Identity,
             Some(Waiting::Open { due }) if due > self.now => Why::Linger,
             Some(Waiting::Open { .. } | Waiting::Next) => self.why_next(),
             Some(Waiting::Queued) => Why::Queue,
