@@ -209,8 +209,9 @@ public final class Foreign {
     private String produce(String topic, String separator, Path file, Path ledger) throws Exception {
         List<Future<RecordMetadata>> sent = new ArrayList<>();
         try (KafkaProducer<byte[], byte[]> producer =
-                new KafkaProducer<>(properties(), new ByteArraySerializer(), new ByteArraySerializer())) {
-            for (String line : Files.readAllLines(file)) {
+                        new KafkaProducer<>(properties(), new ByteArraySerializer(), new ByteArraySerializer());
+                BufferedReader in = Files.newBufferedReader(file)) {
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
                 int at = separator.isEmpty() ? -1 : line.indexOf(separator);
                 byte[] key = at < 0 ? null : line.substring(0, at).getBytes(StandardCharsets.UTF_8);
                 byte[] value = line.substring(at < 0 ? 0 : at + separator.length()).getBytes(StandardCharsets.UTF_8);

@@ -17,6 +17,7 @@ class Batch:
     base_sequence: int
     producer: int
     epoch: int
+    valid: bool
 
 
 class Foreign:
@@ -28,7 +29,7 @@ class Foreign:
         cluster.compile_foreign(version)
         with open(scratch / "foreign.log", "ab") as log:
             self.process = subprocess.Popen(
-                cluster.with_harness(cluster.java(version, "Foreign")), stdin=subprocess.PIPE,
+                cluster.with_harness(cluster.java(version, "Foreign", memory="1g")), stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=log, text=True, encoding="utf-8", bufsize=1)  # fmt: skip
 
     def __enter__(self):
@@ -60,7 +61,7 @@ def parse_segment(text):
             number = {k: int(v) for k, v in re.findall(r"(\w+): (-?\d+)(?= |$)", line)}
             found.append(
                 Batch(number["baseOffset"], number["lastOffset"], number["baseSequence"], number["producerId"],
-                      number["producerEpoch"]))  # fmt: skip
+                      number["producerEpoch"], line.rstrip().endswith("isvalid: true")))  # fmt: skip
     return found
 
 

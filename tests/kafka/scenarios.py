@@ -1,0 +1,288 @@
+"""What is shown on real Kafka. A scenario takes a Bench, raises what does not hold, and returns one line of what it saw."""
+
+import contextlib
+import json
+import subprocess
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import checks
+import cluster
+import foreign
+import metadata
+from checks import Failed, ensure
+
+
+@dataclass
+class Bench:
+    """A running cluster, Kafka's own clients, our two programs, and a directory for what this scenario leaves."""
+
+    cluster: cluster.Cluster
+    foreign: foreign.Foreign
+    candor: Path
+    client: Path
+    out: Path
+    topics: int = field(default=0)
+
+    def topic(self, name, partitions):
+        self.foreign.ask("create", name, partitions, self.cluster.replicas)
+        self.cluster.wait_for_topic(name, partitions)
+        return name
+
+    def log(self, topic, least):
+        """The whole topic by Kafka's consumer, once every replica is in sync and there are `least` records."""
+        leaders = self.cluster.wait_for_topic(topic)
+        dump = self.out / f"{topic}.log"
+        self.foreign.ask("dump", topic, dump, least, 20)
+        with open(dump, "rb") as lines:
+            return checks.parse_log(lines), leaders
+
+    def check_disk(self, topic, log, leaders, epochs):
+        """Kafka's DumpLogSegments on the leader of each partition."""
+        seen = set()
+        for leader in leaders:
+            batches = self.foreign.batches(self.cluster, topic, leader.index, leader.leader)
+            checks.check_batches(batches, len(log.get(leader.index, [])), epochs)
+            seen |= {(leader.index, batch.producer, batch.epoch) for batch in batches}
+        return seen
+
+
+class Program:
+    """One of our programs: what it says goes to files, and it is ended if it takes longer than it may."""
+
+    def __init__(self, bench, name, command, patience, stdout=None):
+        self.name, self.errors = name, bench.out / f"{name}.stderr"
+        self.outputs = open(bench.out / f"{name}.stdout", "wb") if stdout is None else None  # noqa: SIM115
+        with open(self.errors, "wb") as errors:
+            self.process = subprocess.Popen(
+                cluster.with_harness(list(map(str, command))), stdin=subprocess.PIPE, stdout=stdout or self.outputs,
+                stderr=errors)  # fmt: skip
+        self.late = False
+        self.timer = threading.Timer(patience, self._too_late)
+        self.timer.start()
+
+    def _too_late(self):
+        self.late = True
+        self.process.kill()
+
+    def say(self, data):
+        try:
+            self.process.stdin.write(data)
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
+            self.end()
+            raise Failed(f"{self.name} ended before its input did") from None
+
+    def hear(self):
+        """The next event of a program that speaks JSON lines."""
+        line = self.process.stdout.readline()
+        if not line:
+            self.end()
+            raise Failed(f"{self.name} ended without a further event")
+        return json.loads(line)
+
+    def end(self):
+        """Waits for the end; only exit code 0 is good."""
+        self.process.stdin.close()
+        code = self.process.wait()
+        self.timer.cancel()
+        ensure(not self.late, f"{self.name} took too long", f"see {self.errors}")
+        ensure(code == 0, f"{self.name} ended with {code}", f"see {self.errors}", self.errors.read_text(errors="replace")[-500:])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.timer.cancel()
+        self.process.kill()
+        self.process.wait()
+        if self.outputs:
+            self.outputs.close()
+
+
+def client(bench, scenario, topic, patience=60):
+    command = [bench.client, scenario, bench.cluster.bootstrap, topic]
+    return Program(bench, f"client-{scenario}", command, patience, stdout=subprocess.PIPE)
+
+
+def candor(bench, topic, ledger, *more, patience=120):
+    command = [bench.candor, "produce", "--bootstrap-server", bench.cluster.bootstrap, "--topic", topic, "--ledger", ledger,
+               "--rejects", bench.out / f"{topic}.rejects", "--format", "json", *more]  # fmt: skip
+    return Program(bench, f"candor-{topic}", command, patience)
+
+
+def write_input(path, keyed, lines):
+    with open(path, "w", encoding="utf-8") as file:
+        for i in range(lines):
+            file.write(f"k{i * 7919 % 1000}:" if keyed else "")
+            file.write(f"line {i + 1} of the file, mit Umlauten äöü and a tab\t.\n")
+    return path
+
+
+def partitions_of(bench, keys, partitions):
+    """Key -> partition, as Kafka's own partitioner has it."""
+    asked, answered = bench.out / "keys", bench.out / "partitions"
+    asked.write_bytes(b"".join(key + b"\n" for key in keys))
+    bench.foreign.ask("partition", partitions, asked, answered)
+    return dict(zip(keys, map(int, answered.read_text().split()), strict=True))
+
+
+def judge_file(bench, topic, source, separator, ledger, epochs):
+    """Input, ledger and log of a file that was produced."""
+    with open(source, "rb") as lines:
+        records = checks.parse_input(lines, separator)
+    log, leaders = bench.log(topic, len(records))
+    with open(ledger, "rb") as lines:
+        entries = checks.parse_ledger(lines, len(records))
+    checks.check_ledger(records, entries, log)
+    checks.check_order(entries)
+    if separator:
+        keys = sorted({key for key, _ in records})
+        checks.check_partitions(records, log, partitions_of(bench, keys, len(leaders)))
+    seen = bench.check_disk(topic, log, leaders, epochs)
+    return len(records), log, seen
+
+
+def peer(bench):
+    """The harness's own control: Kafka's producer passes what ours has to pass."""
+    topic = bench.topic("peer", 3)
+    source, ledger = write_input(bench.out / "input", True, 20_000), bench.out / "ledger"
+    bench.foreign.ask("produce", topic, ":", source, ledger)
+    count, log, _ = judge_file(bench, topic, source, b":", ledger, {0})
+    return f"{count} lines by Kafka's own producer on {len(log)} partitions"
+
+
+def file(bench):
+    """A file by `candor produce`, with and without keys: read back identical, the ledger true."""
+    told = []
+    for topic, separator in (("file-keyed", b":"), ("file-plain", b"")):
+        bench.topic(topic, 3)
+        source, ledger = write_input(bench.out / f"{topic}.input", bool(separator), 50_000), bench.out / f"{topic}.ledger"
+        more = ["--key-separator", separator.decode()] if separator else []
+        with candor(bench, topic, ledger, *more, source) as program:
+            program.end()
+        rejects = bench.out / f"{topic}.rejects"
+        ensure(not rejects.exists() or not rejects.read_bytes(), "there are rejects", rejects)
+        count, log, _ = judge_file(bench, topic, source, separator, ledger, {0})
+        told.append(f"{topic} {count} lines on {len(log)} partitions")
+    return ", ".join(told)
+
+
+def concurrent(bench):
+    """20 sends at once on one partition: 20 offsets, in order of sending, no bump."""
+    topic = bench.topic("concurrent", 1)
+    with client(bench, "concurrent", topic) as program:
+        verdicts = program.hear()["verdicts"]
+        program.end()
+    ensure([v["verdict"] for v in verdicts] == ["delivered"] * 20, "20 delivered", verdicts)
+    ensure([v["offset"] for v in verdicts] == list(range(20)), "offsets in order of sending", verdicts)
+    log, leaders = bench.log(topic, 20)
+    checks.check_sequence([(None, v["value"].encode()) for v in verdicts], log[0], "the log")
+    bench.check_disk(topic, log, leaders, {0})
+    return "offsets 0 to 19, epoch 0"
+
+
+def ten(bench):
+    """10 producers with 10 kB records on one partition, then flush: all delivered, each in its order, no bump."""
+    topic = bench.topic("ten", 1)
+    with client(bench, "ten", topic) as program:
+        producers = [program.hear() for _ in range(10)]
+        program.end()
+    expected = {p["producer"]: p["records"] for p in producers}
+    for p in producers:
+        ensure(p["delivered"] == p["records"] and p["records"] > 0, "all delivered after flush", p)
+    log, leaders = bench.log(topic, sum(expected.values()))
+    found = {name: [] for name in expected}
+    for _, value in log[0]:
+        ensure(len(value) == 10_000, "a value of 10 kB", len(value))
+        name, number = value.split(b" ")[:2]
+        found[int(name)].append(int(number))
+    for name, records in expected.items():
+        checks.check_sequence(list(range(records)), found[name], f"producer {name}")
+    seen = bench.check_disk(topic, log, leaders, {0})
+    ensure(len(seen) == 10, "ten producer ids", seen)
+    return f"{sum(expected.values())} records of 10 kB from 10 producers, epoch 0"
+
+
+def stopped(node):
+    """Whether the kernel says that the process stands still."""
+    return Path(f"/proc/{node.process.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0] == "T"
+
+
+def paused(bench):
+    """Brokers that stop answering: verdicts in time while they stand; they go on: resolved, delivered, each once."""
+    topic = bench.topic("paused", 1)
+    with client(bench, "paused", topic) as program:
+        ensure(program.hear()["event"] == "ready", "the first record delivered")
+        for node in bench.cluster.nodes:
+            node.pause()
+        try:
+            program.say(b"paused\n")
+            verdicts = {v["name"]: v for v in (program.hear(), program.hear())}
+            ensure(all(map(stopped, bench.cluster.nodes)), "the brokers still stand when the verdicts are there")
+        finally:
+            for node in bench.cluster.nodes:
+                node.resume()
+        program.say(b"resumed\n")
+        resolutions = {r["name"]: r for r in (program.hear(), program.hear())}
+        after = program.hear()["verdicts"]
+        program.end()
+    for name in ("deadline", "until"):
+        ensure(verdicts[name]["verdict"] == "unknown", "an outstanding record is Unknown", verdicts[name])
+    ensure(2000 <= verdicts["deadline"]["after_ms"] < 2200, "the deadline of 2 s", verdicts["deadline"])
+    ensure(verdicts["until"]["after_ms"] < 100, "until(..) answers at once", verdicts["until"])
+    ensure([v["verdict"] for v in after] == ["delivered"] * 5, "what follows is delivered", after)
+    return judge_paused(bench, topic, verdicts, resolutions, after)
+
+
+def judge_paused(bench, topic, verdicts, resolutions, after):
+    """Each resolution is what the log says: a delivered one stands at its offset, a refuted one nowhere."""
+    log, leaders = bench.log(topic, 1 + len(after))
+    values = [value.decode() for _, value in log[0]]
+    ensure(len(set(values)) == len(values), "each record once", values)
+    known = {"ready": 0, **{v["value"]: v["offset"] for v in after}}
+    for name, resolution in resolutions.items():
+        ensure(resolution["resolution"] in ("delivered", "not_delivered"), "resolved once the brokers go on", resolution)
+        if resolution["resolution"] == "delivered":
+            known[name] = resolution["offset"]
+    checks.check_sequence([value for value, _ in sorted(known.items(), key=lambda item: item[1])], values, "the log")
+    ensure(list(known.values()) == [values.index(value) for value in known], "offsets as told", known, values)
+    bench.check_disk(topic, log, leaders, None)
+    times = {name: verdict["after_ms"] for name, verdict in verdicts.items()}
+    return f"Unknown after {times} ms, then {sorted((n, r['resolution']) for n, r in resolutions.items())}; log {values}"
+
+
+def million(bench, lines=1_000_000, partitions=6):
+    """A million lines over three nodes, one of them killed and restarted meanwhile: all delivered, the log is the input."""
+    topic = bench.topic("million", partitions)
+    source, ledger = write_input(bench.out / "input", True, lines), bench.out / "ledger"
+    victim = bench.cluster.nodes[0]
+    ensure(any(p.leader == 1 for p in bench.cluster.wait_for_topic(topic)), "node 1 leads something")
+    others = [node.address for node in bench.cluster.nodes[1:]]
+
+    def moved(answer):
+        return all(p.leader not in (-1, 1) for p in answer.topics[topic][1])
+
+    begun = time.monotonic()
+    with candor(bench, topic, ledger, "--key-separator", ":", "-", patience=150) as program, open(source, "rb") as text:
+        size = source.stat().st_size
+        program.say(text.read(size * 4 // 10))
+        victim.kill()
+        program.say(text.read(size * 2 // 10))
+        metadata.wait(others, (topic,), moved, "leaders moved away from the killed node")
+        program.say(text.read(size * 2 // 10))
+        victim.start(bound=True)
+        program.say(text.read())
+        program.end()
+    seconds = time.monotonic() - begun
+    count, log, seen = judge_file(bench, topic, source, b":", ledger, None)
+    epochs = sorted({epoch for _, _, epoch in seen})
+    return f"{count} lines on {len(log)} partitions in {seconds:.1f} s with node 1 killed and restarted; epochs on disk {epochs}"
+
+
+ONE_NODE = (peer, file, concurrent, ten, paused)
+THREE_NODES = (file, concurrent, ten, paused, million)
