@@ -1,0 +1,140 @@
+//! The traces T1 to T63 of the protocol reference that concern one lane, as one table.
+//!
+//! `traces/table.txt` holds the traces and `traces/world.rs` says how they are written. Everything
+//! that a lane tells must be named in its trace, in order. The planted bugs below show that the
+//! table can fail.
+
+#[path = "traces/world.rs"]
+mod world;
+
+use candor_core::rules::{Fate, Honest, Mark, ProofFacts, Rules, Standing};
+use candor_core::{HandedOver, PartitionResponse, Proof};
+
+const TABLE: &str = include_str!("traces/table.txt");
+
+/// Traces that wait for a fix of the lane.
+const WAITING: &[&str] = &[
+    "T19 twice in a row: somebody else has our id (K7)",
+    "T55 the connection goes, the frame was not whole",
+    "T61 the refusal comes after the deadline",
+];
+
+/// The traces of the table: title first, then one line of steps after the other.
+fn traces() -> impl Iterator<Item = &'static str> {
+    TABLE.split("\n\n").map(str::trim).filter(|block| block.starts_with('T'))
+}
+
+fn failures<R: Rules>() -> Vec<String> {
+    let waits = |trace: &str| WAITING.iter().any(|title| trace.starts_with(title));
+    traces()
+        .filter(|trace| !waits(trace))
+        .filter_map(|trace| world::replay::<R>(trace).err())
+        .collect()
+}
+
+#[test]
+fn every_trace_ends_as_the_reference_wants() {
+    let failures = failures::<Honest>();
+    assert!(failures.is_empty(), "{} failed\n\n{}", failures.len(), failures.join("\n\n"));
+}
+
+#[test]
+fn every_trace_is_told_or_left_out_for_a_reason() {
+    let told = |number: u32| traces().any(|trace| title_has(trace, number));
+    let left_out = |number: u32| {
+        let dash = format!("- T{number}:");
+        TABLE.lines().any(|line| line.starts_with(&dash))
+    };
+    for number in 1..=63 {
+        assert_ne!(told(number), left_out(number), "T{number}: tell it, or say why not");
+    }
+}
+
+fn title_has(trace: &str, number: u32) -> bool {
+    trace.split_whitespace().next() == Some(&format!("T{number}"))
+}
+
+/// Asserts that the table finds a planted bug, in this trace at least.
+fn finds<R: Rules>(number: u32) {
+    let failures = failures::<R>();
+    assert!(failures.iter().any(|failure| title_has(failure, number)), "{}", failures.join("\n\n"));
+}
+
+/// Plants one bug and names the trace that finds it.
+macro_rules! plant {
+    ($test:ident, $number:literal, $method:item) => {
+        #[test]
+        fn $test() {
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            struct Planted;
+            impl Rules for Planted {
+                $method
+            }
+            finds::<Planted>($number);
+        }
+    };
+}
+
+plant!(
+    a_span_without_bound_is_found,
+    14,
+    fn span_has_room(_: usize) -> bool {
+        true
+    }
+);
+plant!(
+    a_gate_that_never_closes_is_found,
+    24,
+    fn closes_gate(_: bool, _: bool) -> bool {
+        false
+    }
+);
+plant!(
+    a_gate_that_is_no_gate_is_found,
+    8,
+    fn may_offer(_: bool, _: usize) -> bool {
+        true
+    }
+);
+plant!(
+    doubt_that_a_refusal_ends_is_found,
+    11,
+    fn standing(_: u32, refused: u32) -> Standing {
+        if refused > 0 { Standing::Refused } else { Standing::InDoubt }
+    }
+);
+plant!(
+    a_pass_that_stops_at_45_is_found,
+    13,
+    fn pass_goes_on(_: Mark) -> bool {
+        false
+    }
+);
+plant!(
+    a_0_that_proves_everything_is_found,
+    57,
+    fn proves(_: &ProofFacts<'_>) -> bool {
+        true
+    }
+);
+plant!(
+    a_slot_left_while_in_doubt_is_found,
+    16,
+    fn verdict_at_deadline(_: Standing, _: usize) -> Option<Proof> {
+        Some(Proof::Refused)
+    }
+);
+plant!(
+    a_partial_frame_in_doubt_is_found,
+    44,
+    fn ended(_: HandedOver) -> Fate {
+        Fate::Doubtful
+    }
+);
+plant!(
+    not_leader_as_a_proof_is_found,
+    10,
+    fn fate(response: &PartitionResponse, _: bool) -> Fate {
+        if response.error_code == 6 { Fate::NotAppended } else { Honest::fate(response, false) }
+    }
+);
