@@ -1,0 +1,193 @@
+//! When metadata is asked for, and for which topics. One request at a time; what is new is asked for
+//! at once, what was asked for before only after a wait (rules L1, L3).
+
+use std::collections::BTreeSet;
+
+use candor_core::{Instant, RouteId, Span};
+use candor_wire::NodeId;
+
+use crate::router::TopicKey;
+use crate::rules_local::{backoff, mix};
+
+/// A metadata request on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    /// Its running number, from 1.
+    pub(crate) number: u64,
+    /// The topics in it.
+    pub(crate) topics: BTreeSet<TopicKey>,
+}
+
+/// What is to be asked, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asks {
+    /// Never asked for, or to be asked of another broker.
+    fresh: BTreeSet<TopicKey>,
+    /// Asked for before, without the answer that is needed.
+    again: BTreeSet<TopicKey>,
+    /// The cluster itself, without topics.
+    brokers: bool,
+    not_before: Instant,
+    failures: u32,
+    open: Option<RouteId>,
+    sent: u64,
+    /// Another broker than this one, if possible.
+    avoid: Option<NodeId>,
+    waits: Waits,
+}
+
+/// The waits between requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waits {
+    pub(crate) first: Span,
+    pub(crate) longest: Span,
+    pub(crate) seed: u64,
+}
+
+impl Asks {
+    pub(crate) const fn new(waits: Waits) -> Self {
+        Self {
+            fresh: BTreeSet::new(),
+            again: BTreeSet::new(),
+            brokers: false,
+            not_before: Instant::EPOCH,
+            failures: 0,
+            open: None,
+            sent: 0,
+            avoid: None,
+            waits,
+        }
+    }
+
+    /// Asks for a topic as soon as possible.
+    pub(crate) fn at_once(&mut self, topic: TopicKey) {
+        self.again.remove(&topic);
+        self.fresh.insert(topic);
+    }
+
+    /// Asks for a topic when the wait is over.
+    pub(crate) fn again(&mut self, topic: TopicKey) {
+        if !self.fresh.contains(&topic) {
+            self.again.insert(topic);
+        }
+    }
+
+    /// Asks for the brokers when the wait is over.
+    pub(crate) const fn brokers(&mut self) {
+        self.brokers = true;
+    }
+
+    /// The next request shall go to another broker.
+    pub(crate) const fn avoid(&mut self, broker: Option<NodeId>) {
+        self.avoid = broker;
+    }
+
+    pub(crate) const fn avoided(&self) -> Option<NodeId> {
+        self.avoid
+    }
+
+    /// How many requests were sent: a question asked now waits for later ones.
+    pub(crate) const fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Whether a request is to be sent now.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.open.is_none() && self.due_at().is_some_and(|at| at <= now)
+    }
+
+    /// When the next request is to be sent, if nothing else happens.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        if self.open.is_some() { None } else { self.due_at() }
+    }
+
+    fn due_at(&self) -> Option<Instant> {
+        if !self.fresh.is_empty() {
+            Some(Instant::EPOCH)
+        } else if self.brokers || !self.again.is_empty() {
+            Some(self.not_before)
+        } else {
+            None
+        }
+    }
+
+    /// The request goes out over this connection, with everything that is wanted.
+    pub(crate) fn start(&mut self, conn: RouteId) -> Ask {
+        self.sent += 1;
+        self.open = Some(conn);
+        self.brokers = false;
+        self.avoid = None;
+        let mut topics = core::mem::take(&mut self.fresh);
+        topics.append(&mut self.again);
+        Ask { number: self.sent, topics }
+    }
+
+    /// The answer came, whatever it said. What is still wanted is put in anew by the caller.
+    pub(crate) fn answered(&mut self, now: Instant, satisfied: bool) {
+        self.open = None;
+        self.failures = if satisfied { 0 } else { self.failures.saturating_add(1) };
+        self.wait(now);
+    }
+
+    /// The connection with the request is over; its topics are wanted again.
+    pub(crate) fn lost(&mut self, now: Instant, ask: Ask) {
+        self.open = None;
+        self.failures = self.failures.saturating_add(1);
+        self.brokers = true;
+        self.again.extend(ask.topics);
+        self.wait(now);
+    }
+
+    fn wait(&mut self, now: Instant) {
+        let Waits { first, longest, seed } = self.waits;
+        self.not_before = now + backoff(first, longest, self.failures, mix(seed, self.sent));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: TopicKey = TopicKey(0);
+    const B: TopicKey = TopicKey(1);
+
+    fn asks() -> Asks {
+        Asks::new(Waits { first: Span::from_millis(100), longest: Span::from_secs(1), seed: 5 })
+    }
+
+    #[test]
+    fn new_topics_never_wait_and_old_ones_do() {
+        let now = Instant::from_millis(10_000);
+        let mut asks = asks();
+        assert!(!asks.is_due(now) && asks.deadline().is_none());
+        asks.at_once(A);
+        assert!(asks.is_due(now));
+        assert_eq!(asks.start(RouteId(1)).topics, BTreeSet::from([A]));
+        asks.at_once(B);
+        assert!(!asks.is_due(now), "one request at a time");
+        asks.answered(now, false);
+        asks.again(A);
+        assert!(asks.is_due(now), "B is new");
+        assert_eq!(asks.start(RouteId(1)).topics, BTreeSet::from([A, B]));
+        asks.answered(now, false);
+        asks.again(A);
+        assert!(!asks.is_due(now));
+        assert!(asks.is_due(asks.deadline().unwrap()));
+    }
+
+    #[test]
+    fn a_lost_request_is_made_again_after_growing_waits() {
+        let mut asks = asks();
+        asks.at_once(A);
+        let mut waits = Vec::new();
+        for second in 1..7 {
+            let now = Instant::from_millis(second * 10_000);
+            assert!(asks.is_due(now));
+            let ask = asks.start(RouteId(1));
+            assert_eq!((ask.number, ask.topics.len()), (second, 1));
+            asks.lost(now, ask);
+            waits.push(asks.deadline().unwrap().since(now).as_millis());
+        }
+        assert!(waits[0] <= 120 && waits[5] >= 800 && waits[5] <= 1000, "{waits:?}");
+    }
+}

@@ -1,0 +1,359 @@
+//! One topic: its id, its partitions, and which leaders are followed (rules S18, S21, U2).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use candor_core::rules::Rules;
+use candor_core::{Instant, LeaderEpoch, Span};
+use candor_wire::{NodeId, TopicId};
+
+use crate::rules_local::two_answers_count;
+
+/// Where an answer comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// The broker, unless we only know its bootstrap address.
+    pub(crate) broker: Option<NodeId>,
+    /// When its answer came.
+    pub(crate) at: Instant,
+    /// Running number of the request: questions count only answers to later requests.
+    pub(crate) request: u64,
+}
+
+/// A leader and its epoch, as an answer tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) leader: Option<NodeId>,
+    pub(crate) epoch: LeaderEpoch,
+}
+
+/// An answer that waits for another that agrees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Once {
+    told: Told,
+    by: Source,
+}
+
+/// A lane doubts its leader, and waits for answers to requests later than `after`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Question {
+    after: u64,
+    first: Option<Source>,
+}
+
+/// One partition's leader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Partition {
+    followed: Told,
+    older: Option<Once>,
+    question: Option<Question>,
+}
+
+/// What an answer did to a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// Nothing new, and nothing was asked.
+    Nothing,
+    /// Another leader or epoch is followed now.
+    Changed,
+    /// The lane's question is answered: it is the leader.
+    Confirmed,
+    /// A first answer that is not enough alone: ask another broker.
+    AskAnother,
+    /// Still not enough.
+    Waiting,
+}
+
+impl Partition {
+    const fn new() -> Self {
+        let followed = Told { leader: None, epoch: LeaderEpoch::UNKNOWN };
+        Self { followed, older: None, question: None }
+    }
+
+    /// The leader that is followed, and its epoch.
+    pub(crate) const fn followed(&self) -> Told {
+        self.followed
+    }
+
+    /// The lane doubts its leader; only answers to requests after number `after` count.
+    pub(crate) const fn ask(&mut self, after: u64) {
+        self.question = Some(Question { after, first: None });
+    }
+
+    /// A leader hint of a Produce response (KIP-951): followed only if it is newer. S21.
+    fn hint(&mut self, told: Told) -> bool {
+        if told.epoch <= self.followed.epoch || told.leader.is_none() {
+            return false;
+        }
+        self.follow(told);
+        true
+    }
+
+    /// A metadata answer. `alone`: there is only one broker that could be asked.
+    fn hear<R: Rules>(&mut self, told: Told, by: Source, age: Span, alone: bool) -> Heard {
+        if told == self.followed {
+            self.older = None;
+            return self.answer(by, age, alone);
+        }
+        if R::follows_leader(self.followed.epoch, told.epoch) {
+            self.follow(told);
+            return Heard::Changed;
+        }
+        match self.older {
+            Some(once) if once.told == told => {
+                let (first, second) = ((once.by.broker, once.by.at), (by.broker, by.at));
+                if !two_answers_count(first, second, age) {
+                    return Heard::Waiting;
+                }
+                self.follow(told);
+                Heard::Changed
+            }
+            Some(_) | None => {
+                self.older = Some(Once { told, by });
+                Heard::AskAnother
+            }
+        }
+    }
+
+    fn follow(&mut self, told: Told) {
+        *self = Self { followed: told, older: None, question: None };
+    }
+
+    /// The lane's question, and an answer that names the leader it has.
+    fn answer(&mut self, by: Source, age: Span, alone: bool) -> Heard {
+        let Some(question) = &mut self.question else { return Heard::Nothing };
+        if by.request <= question.after || self.followed.leader.is_none() {
+            return Heard::Waiting;
+        }
+        let enough =
+            |first: Source| two_answers_count((first.broker, first.at), (by.broker, by.at), age);
+        match question.first {
+            _ if alone => {}
+            Some(first) if enough(first) => {}
+            Some(_) => return Heard::Waiting,
+            None => {
+                question.first = Some(by);
+                return Heard::AskAnother;
+            }
+        }
+        self.question = None;
+        Heard::Confirmed
+    }
+}
+
+/// One topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Topic {
+    pub(crate) name: Arc<str>,
+    id: Option<TopicId>,
+    /// Ids that it had before; ids never come back, so an answer that has one is stale.
+    retired: BTreeSet<TopicId>,
+    partitions: Vec<Partition>,
+    /// Indexes of the partitions that have a leader.
+    led: Vec<u32>,
+    pub(crate) last_used: Instant,
+    pub(crate) updated: Option<Instant>,
+}
+
+/// What an answer did to a topic's identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdChange {
+    /// It is the same topic.
+    Same,
+    /// It was deleted and made anew (rule S18).
+    Recreated,
+    /// The answer speaks of a topic that is gone.
+    Stale,
+}
+
+impl Topic {
+    pub(crate) const fn new(name: Arc<str>, now: Instant) -> Self {
+        Self {
+            name,
+            id: None,
+            retired: BTreeSet::new(),
+            partitions: Vec::new(),
+            led: Vec::new(),
+            last_used: now,
+            updated: None,
+        }
+    }
+
+    pub(crate) const fn id(&self) -> Option<TopicId> {
+        self.id
+    }
+
+    /// How many partitions it has, as far as we know.
+    pub(crate) fn count(&self) -> u32 {
+        self.partitions.len() as u32
+    }
+
+    /// Partitions that have a leader.
+    pub(crate) fn led(&self) -> &[u32] {
+        &self.led
+    }
+
+    pub(crate) fn partition(&self, index: i32) -> Option<&Partition> {
+        self.partitions.get(usize::try_from(index).ok()?)
+    }
+
+    pub(crate) fn partition_mut(&mut self, index: i32) -> Option<&mut Partition> {
+        self.partitions.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// S18: takes in the id of an answer, before anything else of it.
+    pub(crate) fn take_id(&mut self, told: Option<TopicId>) -> IdChange {
+        let Some(told) = told else { return IdChange::Same };
+        if self.retired.contains(&told) {
+            return IdChange::Stale;
+        }
+        match self.id.replace(told) {
+            Some(before) if before != told => {
+                self.retired.insert(before);
+                self.partitions.clear();
+                IdChange::Recreated
+            }
+            Some(_) | None => IdChange::Same,
+        }
+    }
+
+    /// Takes in the leaders of an answer; `on` hears of every partition that it told of. Partitions
+    /// that are no longer told stay as they are (rule U2).
+    pub(crate) fn take_leaders<R: Rules>(
+        &mut self,
+        told: &[Option<Told>],
+        by: Source,
+        rule: Agreement,
+        mut on: impl FnMut(i32, Heard),
+    ) {
+        while self.partitions.len() < told.len() {
+            self.partitions.push(Partition::new());
+        }
+        for (index, (partition, told)) in self.partitions.iter_mut().zip(told).enumerate() {
+            if let Some(told) = *told {
+                on(index as i32, partition.hear::<R>(told, by, rule.age, rule.alone));
+            }
+        }
+        self.updated = Some(by.at);
+        self.count_led();
+    }
+
+    /// KIP-951: takes in a leader hint; true if it is followed.
+    pub(crate) fn take_hint(&mut self, index: i32, told: Told) -> bool {
+        let followed = self.partition_mut(index).is_some_and(|partition| partition.hint(told));
+        if followed {
+            self.count_led();
+        }
+        followed
+    }
+
+    fn count_led(&mut self) {
+        let led = self.partitions.iter().enumerate();
+        self.led =
+            led.filter(|(_, p)| p.followed.leader.is_some()).map(|(i, _)| i as u32).collect();
+    }
+}
+
+/// When two answers count as two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Agreement {
+    /// `metadata.max.age`.
+    pub(crate) age: Span,
+    /// The cluster has one broker: there is nobody else to ask.
+    pub(crate) alone: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use candor_core::rules::Honest;
+
+    use super::*;
+
+    const RULE: Agreement = Agreement { age: Span::from_secs(300), alone: false };
+
+    fn told(leader: i32, epoch: i32) -> Told {
+        Told { leader: NodeId::new(leader), epoch: LeaderEpoch(epoch) }
+    }
+
+    fn by(broker: i32, seconds: u64, request: u64) -> Source {
+        let at = Instant::from_millis(seconds * 1000);
+        Source { broker: NodeId::new(broker), at, request }
+    }
+
+    fn topic(partitions: &[Told]) -> Topic {
+        let mut topic = Topic::new("t".into(), Instant::EPOCH);
+        let told: Vec<_> = partitions.iter().copied().map(Some).collect();
+        topic.take_leaders::<Honest>(&told, by(1, 0, 1), RULE, |_, _| ());
+        topic
+    }
+
+    fn hear(topic: &mut Topic, told: Told, by: Source) -> Heard {
+        let mut heard = Heard::Nothing;
+        topic.take_leaders::<Honest>(&[Some(told)], by, RULE, |_, h| heard = h);
+        heard
+    }
+
+    #[test]
+    fn a_lower_epoch_is_followed_once_two_brokers_agree() {
+        let mut topic = topic(&[told(1, 7)]);
+        assert_eq!(hear(&mut topic, told(2, 6), by(1, 1, 2)), Heard::AskAnother);
+        assert_eq!(hear(&mut topic, told(2, 6), by(1, 2, 3)), Heard::Waiting);
+        assert_eq!(topic.partition(0).unwrap().followed(), told(1, 7));
+        assert_eq!(hear(&mut topic, told(2, 6), by(3, 3, 4)), Heard::Changed);
+        assert_eq!(topic.partition(0).unwrap().followed(), told(2, 6));
+    }
+
+    #[test]
+    fn one_broker_that_insists_for_an_age_counts_as_two() {
+        let mut topic = topic(&[told(1, 7)]);
+        assert_eq!(hear(&mut topic, told(2, 6), by(1, 1, 2)), Heard::AskAnother);
+        assert_eq!(hear(&mut topic, told(2, 6), by(1, 301, 3)), Heard::Changed);
+    }
+
+    #[test]
+    fn a_newer_answer_makes_an_older_one_forgotten() {
+        let mut topic = topic(&[told(1, 7)]);
+        hear(&mut topic, told(2, 6), by(1, 1, 2));
+        assert_eq!(hear(&mut topic, told(1, 7), by(2, 2, 3)), Heard::Nothing);
+        assert_eq!(hear(&mut topic, told(2, 6), by(3, 3, 4)), Heard::AskAnother);
+    }
+
+    #[test]
+    fn a_question_needs_two_answers_that_were_asked_for_after_it() {
+        let mut topic = topic(&[told(1, 7)]);
+        topic.partition_mut(0).unwrap().ask(5);
+        assert_eq!(hear(&mut topic, told(1, 7), by(1, 1, 5)), Heard::Waiting);
+        assert_eq!(hear(&mut topic, told(1, 7), by(1, 1, 6)), Heard::AskAnother);
+        assert_eq!(hear(&mut topic, told(1, 7), by(1, 1, 7)), Heard::Waiting);
+        assert_eq!(hear(&mut topic, told(1, 7), by(2, 1, 8)), Heard::Confirmed);
+        assert_eq!(hear(&mut topic, told(1, 7), by(2, 1, 9)), Heard::Nothing);
+    }
+
+    #[test]
+    fn hints_are_followed_only_forwards() {
+        let mut topic = topic(&[told(1, 7)]);
+        assert!(!topic.take_hint(0, told(2, 7)));
+        assert!(!topic.take_hint(0, told(2, 6)));
+        assert!(topic.take_hint(0, told(2, 8)));
+        assert!(!topic.take_hint(9, told(2, 8)));
+    }
+
+    #[test]
+    fn another_id_is_another_topic_and_the_old_one_never_comes_back() {
+        let id = |byte| TopicId::new([byte; 16]);
+        let mut topic = topic(&[told(1, 7)]);
+        assert_eq!(topic.take_id(id(1)), IdChange::Same);
+        assert_eq!(topic.take_id(None), IdChange::Same);
+        assert_eq!(topic.take_id(id(2)), IdChange::Recreated);
+        assert_eq!(hear(&mut topic, told(2, 0), by(1, 1, 2)), Heard::Changed);
+        assert_eq!(topic.take_id(id(1)), IdChange::Stale);
+        assert_eq!((topic.id(), topic.led()), (id(2), &[0][..]));
+    }
+
+    #[test]
+    fn partitions_that_are_not_told_any_more_stay() {
+        let mut topic = topic(&[told(1, 7), told(2, 3), told(-1, 3)]);
+        hear(&mut topic, told(1, 7), by(1, 1, 2));
+        assert_eq!((topic.count(), topic.led()), (3, &[0, 1][..]));
+    }
+}

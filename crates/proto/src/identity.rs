@@ -1,0 +1,117 @@
+//! Producer ids: the pool that lanes draw from, and how it is filled (rules S9, L6).
+
+use candor_core::{Instant, Pool, ProducerId, RouteId, Span};
+use candor_wire::ErrorCode;
+
+use crate::lanes::LaneKey;
+use crate::rules_local::{backoff, mix};
+use crate::worklist::Worklist;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asking {
+    No,
+    NotBefore(Instant),
+    Open(RouteId),
+}
+
+/// The pool, the lanes that wait for it, and the one request that fills it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identities {
+    pub(crate) pool: Pool,
+    waiting: Worklist<LaneKey>,
+    asking: Asking,
+    failures: u32,
+    first: Span,
+    longest: Span,
+    seed: u64,
+    said: Option<ErrorCode>,
+}
+
+impl Identities {
+    pub(crate) fn new(first: Span, longest: Span, seed: u64) -> Self {
+        Self {
+            pool: Pool::default(),
+            waiting: Worklist::new(),
+            asking: Asking::No,
+            failures: 0,
+            first,
+            longest,
+            seed,
+            said: None,
+        }
+    }
+
+    /// An id will be needed: asks as soon as possible, unless one is on its way or there.
+    pub(crate) fn foresee(&mut self) {
+        if self.asking == Asking::No && self.pool.next(None).is_none() {
+            self.asking = Asking::NotBefore(Instant::EPOCH);
+        }
+    }
+
+    /// A lane used up what the pool has.
+    pub(crate) fn want(&mut self, lane: LaneKey) {
+        self.waiting.push(lane);
+        if self.asking == Asking::No {
+            self.asking = Asking::NotBefore(Instant::EPOCH);
+        }
+    }
+
+    /// When the next request is to be sent.
+    pub(crate) const fn deadline(&self) -> Option<Instant> {
+        match self.asking {
+            Asking::NotBefore(at) => Some(at),
+            Asking::No | Asking::Open(_) => None,
+        }
+    }
+
+    /// The request goes out.
+    pub(crate) const fn start(&mut self, conn: RouteId) {
+        self.asking = Asking::Open(conn);
+    }
+
+    /// An id came; gives the lanes that waited for it.
+    pub(crate) fn came(&mut self, id: ProducerId) -> Vec<LaneKey> {
+        self.pool.add(id);
+        self.asking = Asking::No;
+        self.failures = 0;
+        self.said = None;
+        core::iter::from_fn(|| self.waiting.pop()).collect()
+    }
+
+    /// No id came: never fatal, asked for again after a wait (L6). True if the broker's words are
+    /// new.
+    pub(crate) fn failed(&mut self, now: Instant, code: Option<ErrorCode>) -> bool {
+        self.failures = self.failures.saturating_add(1);
+        let hash = mix(self.seed, u64::from(self.failures));
+        self.asking =
+            Asking::NotBefore(now + backoff(self.first, self.longest, self.failures, hash));
+        let new = code.is_some() && code != self.said;
+        self.said = code.or(self.said);
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn getting_an_id_never_fails_for_good() {
+        let now = Instant::from_millis(5000);
+        let mut ids = Identities::new(Span::from_millis(100), Span::from_secs(1), 1);
+        ids.want(LaneKey(4));
+        assert_eq!(ids.deadline(), Some(Instant::EPOCH));
+        ids.start(RouteId(1));
+        assert_eq!(ids.deadline(), None);
+        let refused = Some(ErrorCode::CLUSTER_AUTHORIZATION_FAILED);
+        assert!(ids.failed(now, refused));
+        let first = ids.deadline().unwrap().since(now);
+        assert!(!ids.failed(now, refused), "said before");
+        let second = ids.deadline().unwrap().since(now);
+        assert!(Span::ZERO < first && first < second);
+        assert_eq!(ids.came(ProducerId::new(7).unwrap()), [LaneKey(4)]);
+        assert_eq!(ids.deadline(), None);
+        ids.foresee();
+        assert_eq!(ids.deadline(), None, "there is one");
+    }
+}

@@ -1,0 +1,277 @@
+//! Records come in, are routed, are cancelled, and tell what they wait for.
+
+use candor_core::rules::Rules;
+use candor_core::{
+    Append, Event, Instant, Outcome, Payload, Proof, RouteId, Settled, Ticket, Told, Why,
+};
+use candor_wire::{RecordBatch, check_topic_name};
+
+use super::{Chore, Life, Producer, span};
+use crate::budget::RECORD_COST;
+use crate::io::{Output, Settlement, Waiting};
+use crate::lanes::LaneKey;
+use crate::record::{Record, Refused, WhyRefused};
+use crate::router::{Raw, TopicKey};
+use crate::tickets::{Entry, Held};
+
+/// Unrouted records that one step of `poll` routes.
+const ROUTED_PER_STEP: usize = 64;
+
+/// A record that may come in.
+struct Admitted {
+    cost: usize,
+    born: Instant,
+    deadline: Instant,
+}
+
+impl<R: Rules> Producer<R> {
+    /// Accepts a record, or hands it back; never waits. `born` is when the caller began to send it:
+    /// its deadline counts from there.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] with the record and the reason; nothing of it was kept.
+    // The record comes back whole and without an allocation: the error is as large as it is.
+    #[allow(clippy::result_large_err)]
+    pub fn append<'r>(
+        &mut self,
+        now: Instant,
+        born: Instant,
+        record: Record<'r>,
+    ) -> Result<Ticket, Refused<'r>> {
+        let now = self.clock.at(now);
+        let admitted = match self.admit(now, born, &record) {
+            Ok(admitted) => admitted,
+            Err(why) => {
+                if why == WhyRefused::Full {
+                    self.hurry();
+                }
+                return Err(Refused { record, why });
+            }
+        };
+        let topic = self.cluster.using(record.topic(), now);
+        self.foresee();
+        let routable = self.cluster.topic(topic).is_some_and(|topic| topic.count() > 0);
+        if !routable || self.router.holds(topic) {
+            return Ok(self.hold(topic, admitted, record));
+        }
+        match self.route(now, topic, &admitted, &record) {
+            Ok(ticket) => Ok(ticket),
+            Err(why) => Err(Refused { record, why }),
+        }
+    }
+
+    fn admit(
+        &self,
+        now: Instant,
+        born: Instant,
+        record: &Record<'_>,
+    ) -> Result<Admitted, WhyRefused> {
+        if self.life != Life::Open {
+            return Err(WhyRefused::Closed);
+        }
+        if self.cluster.find(record.topic()).is_none() && check_topic_name(record.topic()).is_err()
+        {
+            return Err(WhyRefused::BadTopic);
+        }
+        if record.asked_partition().is_some_and(|partition| i32::try_from(partition).is_err()) {
+            return Err(WhyRefused::BadPartition);
+        }
+        let size = RecordBatch::empty().size_with(0, &record.as_wire());
+        if size > self.limits.max_request {
+            return Err(WhyRefused::TooLarge { size, limit: self.limits.max_request });
+        }
+        let cost = record.payload_bytes().saturating_add(RECORD_COST);
+        let pages = self.tickets.bytes_with_next();
+        if cost.saturating_add(crate::tickets::Tickets::PAGE_BYTES) > self.budget.limit() {
+            return Err(WhyRefused::TooLarge { size: cost, limit: self.budget.limit() });
+        }
+        if !self.budget.fits(cost, pages) {
+            return Err(WhyRefused::Full);
+        }
+        let born = born.min(now);
+        let asked = record.asked_deadline().map_or(self.limits.deadline, span);
+        let deadline = born + asked.min(self.limits.longest_deadline);
+        Ok(Admitted { cost, born, deadline })
+    }
+
+    /// Metadata and an id are asked for as soon as a record makes them necessary.
+    fn foresee(&mut self) {
+        self.identities.foresee();
+        if self.cluster.asks.deadline().is_some() {
+            self.todo.push(Chore::Metadata);
+        }
+        if self.identities.deadline().is_some() {
+            self.todo.push(Chore::Identity);
+        }
+    }
+
+    fn hold(&mut self, topic: TopicKey, admitted: Admitted, record: Record<'_>) -> Ticket {
+        let ticket = self.accept(Held::Raw(topic), admitted.cost);
+        let Admitted { born, deadline, .. } = admitted;
+        self.router.hold(topic, ticket, Raw { born, deadline, record: record.into_owned() });
+        self.todo.push(Chore::Unrouted);
+        self.todo.push(Chore::Metadata);
+        ticket
+    }
+
+    fn accept(&mut self, held: Held, cost: usize) -> Ticket {
+        self.budget.charge(cost);
+        self.flushes.accepted();
+        self.counts.accepted += 1;
+        self.tickets.issue(Entry { held, bytes: u32::try_from(cost).unwrap_or(u32::MAX) })
+    }
+
+    /// Puts a new record into the lane of its partition.
+    fn route(
+        &mut self,
+        now: Instant,
+        topic: TopicKey,
+        admitted: &Admitted,
+        record: &Record<'_>,
+    ) -> Result<Ticket, WhyRefused> {
+        let key = self.choose(now, topic, record);
+        let ticket = self.tickets.next();
+        self.append_to(now, key, ticket, admitted.born, admitted.deadline, record)?;
+        Ok(self.accept(Held::Lane(key), admitted.cost))
+    }
+
+    fn choose(&mut self, now: Instant, topic: TopicKey, record: &Record<'_>) -> LaneKey {
+        let (count, led) = match self.cluster.topic(topic) {
+            Some(topic) => (topic.count(), topic.led()),
+            None => (0, &[][..]),
+        };
+        let partition = self.router.choose(topic, record, count, led);
+        self.lanes.at(topic, partition as i32, now)
+    }
+
+    fn append_to(
+        &mut self,
+        now: Instant,
+        key: LaneKey,
+        ticket: Ticket,
+        born: Instant,
+        deadline: Instant,
+        record: &Record<'_>,
+    ) -> Result<(), WhyRefused> {
+        let Some(slot) = self.lanes.get_mut(key) else { return Err(WhyRefused::Closed) };
+        let timestamp = record.asked_timestamp().unwrap_or_else(|| born.as_millis());
+        let record = record.as_wire();
+        let append = Append { ticket, born, deadline, timestamp, record };
+        match slot.lane.handle(now, Event::Append(append)) {
+            Ok(()) => {
+                self.lanes.lingering.push(key);
+                self.todo.push(Chore::Lane(key));
+                Ok(())
+            }
+            Err(candor_core::Misuse::Closed) => Err(WhyRefused::Closed),
+            Err(
+                candor_core::Misuse::Stopped
+                | candor_core::Misuse::TicketOrder
+                | candor_core::Misuse::UnknownAttempt(_)
+                | candor_core::Misuse::UnexpectedIdentity,
+            ) => Err(WhyRefused::Stopped),
+        }
+    }
+
+    /// U1: routes some of a topic's unrouted records, in order.
+    pub(super) fn drain(&mut self, now: Instant, topic: TopicKey) {
+        if self.cluster.topic(topic).is_none_or(|topic| topic.count() == 0) {
+            return;
+        }
+        for _ in 0..ROUTED_PER_STEP {
+            let Some((ticket, raw)) = self.router.next(topic) else { break };
+            let key = self.choose(now, topic, &raw.record);
+            match self.append_to(now, key, ticket, raw.born, raw.deadline, &raw.record) {
+                Ok(()) => {
+                    self.tickets.moved(ticket, Held::Lane(key));
+                }
+                Err(_) => self.end_raw(topic, ticket, Proof::NeverOffered),
+            }
+        }
+        if self.router.holds(topic) {
+            self.todo.push(Chore::Route(topic));
+        } else {
+            self.drained(now, topic);
+        }
+        self.todo.push(Chore::Unrouted);
+    }
+
+    /// Nothing of the topic waits any more: flushes and closing reach its lanes now.
+    fn drained(&mut self, now: Instant, topic: TopicKey) {
+        if self.flushes.is_pending() {
+            self.hurry();
+        }
+        if let Life::Closing { deadline } = self.life {
+            let lanes: Vec<_> = self.lanes.of_topic(topic).collect();
+            lanes.into_iter().for_each(|key| self.close_lane(now, key, deadline));
+        }
+    }
+
+    /// One unrouted record ended without ever having been offered.
+    pub(super) fn end_raw(&mut self, topic: TopicKey, ticket: Ticket, proof: Proof) {
+        self.router.take(topic, ticket);
+        let Some(entry) = self.tickets.end(ticket) else { return };
+        self.budget.release(entry.bytes as usize);
+        self.flushes.told(ticket);
+        self.counts.not_delivered += 1;
+        self.todo.push(Chore::Flushes);
+        let records = vec![Told { ticket, index: 0, unknown: false }];
+        self.outbox.push_back(Output::Settled(Settlement {
+            topic: self.cluster.name(topic),
+            partition: None,
+            settled: Settled { records, outcome: Outcome::NotDelivered(proof) },
+        }));
+    }
+
+    /// D1: unrouted records whose time is up.
+    pub(super) fn expire_unrouted(&mut self, now: Instant) {
+        if let Some((topic, ticket)) = self.router.due(now) {
+            self.end_raw(topic, ticket, Proof::NeverOffered);
+            self.todo.push(Chore::Unrouted);
+        }
+        let at = self.router.deadline();
+        self.timers.set(crate::timers::Timer::Unrouted, at, candor_core::Wakeup::Verdict);
+    }
+
+    /// D4: this record's deadline is now. Its verdict comes from the next `poll`; a ticket that ended
+    /// is ignored.
+    pub fn cancel(&mut self, now: Instant, ticket: Ticket) {
+        let now = self.clock.at(now);
+        match self.tickets.get(ticket).map(|entry| entry.held) {
+            Some(Held::Raw(topic)) => {
+                self.end_raw(topic, ticket, Proof::NeverOffered);
+                self.todo.push(Chore::Unrouted);
+            }
+            Some(Held::Lane(key)) => self.tell(now, key, Event::Cancel(ticket)),
+            Some(Held::Unknown(_)) | None => {}
+        }
+    }
+
+    /// What a record is waiting for.
+    pub fn why(&self, ticket: Ticket) -> Waiting {
+        match self.tickets.get(ticket).map(|entry| entry.held) {
+            None => Waiting::Gone,
+            Some(Held::Raw(_)) => Waiting::Metadata,
+            Some(Held::Lane(key) | Held::Unknown(key)) => match self.lanes.get(key) {
+                None => Waiting::Gone,
+                Some(slot) if slot.lane.why(ticket) == Why::Transmit => {
+                    self.why_not_transmitted(slot.told.0)
+                }
+                Some(slot) => Waiting::Partition(slot.lane.why(ticket)),
+            },
+        }
+    }
+
+    fn why_not_transmitted(&self, route: Option<RouteId>) -> Waiting {
+        let now = self.clock.now;
+        let Some(connection) = route.and_then(|conn| self.connections.get(&conn)) else {
+            return Waiting::Partition(Why::Leader);
+        };
+        match connection.throttled(now) {
+            Some(until) => Waiting::Throttle { until },
+            None if !connection.may_produce::<R>(now, &self.terms) => Waiting::Connection,
+            None => Waiting::Partition(Why::Transmit),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Metadata is asked for and taken in.
+
+use candor_core::rules::Rules;
+use candor_core::{Event, Instant, Proof, Wakeup};
+use candor_wire::{NodeId, init_producer_id, metadata};
+
+use super::{Chore, Producer};
+use crate::address::Address;
+use crate::cluster::{Ask, Change, Endpoint, Source};
+use crate::connection::{Conn, Connection, Request};
+use crate::fault::Fault;
+use crate::io::{Notice, Output};
+use crate::router::TopicKey;
+use crate::timers::Timer;
+
+/// Where a request that any broker can answer may go.
+enum Way {
+    Over(Conn),
+    /// Nowhere, until something happens that looks at it again.
+    Blocked,
+}
+
+impl<R: Rules> Producer<R> {
+    /// Asks for metadata, if it is due.
+    pub(super) fn ask_metadata(&mut self, now: Instant) {
+        self.cluster.grow_old(now);
+        if self.cluster.asks.is_due(now)
+            && let Way::Over(conn) = self.way(now, self.cluster.asks.avoided())
+        {
+            self.send_metadata(now, conn);
+        }
+        let at = self.cluster.deadline().filter(|at| *at > now);
+        self.timers.set(Timer::Metadata, at, Wakeup::Metadata);
+    }
+
+    fn send_metadata(&mut self, now: Instant, conn: Conn) {
+        let Self { connections, cluster, terms, limits, .. } = self;
+        let Some(connection) = connections.get_mut(&conn) else { return };
+        let Some(versions) = connection.versions() else { return };
+        let ask = cluster.asks.start(conn);
+        let names: Vec<_> =
+            ask.topics.iter().filter_map(|key| cluster.topic(*key)).map(|t| &*t.name).collect();
+        let request = metadata::Request {
+            topics: metadata::Topics::Names(&names),
+            allow_auto_topic_creation: limits.auto_create_topics,
+        };
+        match request.encode(versions.metadata, &connection.header(terms)) {
+            Ok(frame) => {
+                let expires = now + terms.request_timeout;
+                let request = Request::Metadata(ask);
+                connection.push(request, versions.metadata, [frame], expires);
+            }
+            Err(_) => cluster.asks.lost(now, ask),
+        }
+        self.todo.push(Chore::Connection(conn));
+    }
+
+    /// Asks for a producer id, if one is wanted.
+    pub(super) fn ask_identity(&mut self, now: Instant) {
+        let at = self.identities.deadline();
+        self.timers.set(Timer::Identity, at.filter(|at| *at > now), Wakeup::Backoff);
+        if at.is_none_or(|at| at > now) {
+            return;
+        }
+        let Way::Over(conn) = self.way(now, None) else { return };
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let Some(versions) = connection.versions() else { return };
+        let version = versions.init_producer_id;
+        let request = init_producer_id::Request::idempotent();
+        if let Ok(frame) = request.encode(version, &connection.header(&self.terms)) {
+            let expires = now + self.terms.request_timeout;
+            connection.push(Request::ProducerId, version, [frame], expires);
+            self.identities.start(conn);
+            self.todo.push(Chore::Connection(conn));
+        }
+    }
+
+    /// The least busy connection that may speak; another broker's than `avoid` if that is possible.
+    /// Without one, somebody is dialled.
+    fn way(&mut self, now: Instant, avoid: Option<NodeId>) -> Way {
+        let avoided =
+            |connection: &Connection| avoid.is_some() && connection.endpoint.broker() == avoid;
+        let best =
+            self.connections.iter().filter(|(_, connection)| connection.may_ask(now)).min_by_key(
+                |(_, connection)| {
+                    let seed = connection.endpoint.broker().is_none();
+                    (avoided(connection), connection.open_requests(), seed)
+                },
+            );
+        match best {
+            Some((conn, connection)) if !avoided(connection) => Way::Over(*conn),
+            Some((conn, _)) => {
+                let conn = *conn;
+                if self.dial_somebody(now) { Way::Blocked } else { Way::Over(conn) }
+            }
+            None => {
+                self.dial_somebody(now);
+                Way::Blocked
+            }
+        }
+    }
+
+    /// Whether a connection is about to be there.
+    fn dial_somebody(&mut self, now: Instant) -> bool {
+        let opening = self.connections.values().filter(|connection| connection.is_opening());
+        let opened: Vec<_> = opening.map(|connection| connection.endpoint).collect();
+        match self.cluster.brokers.dial_anybody(opened.iter().copied()) {
+            Some(endpoint) => {
+                self.dial(now, endpoint);
+                true
+            }
+            None => !opened.is_empty(),
+        }
+    }
+
+    /// Takes in a metadata answer.
+    pub(super) fn metadata(
+        &mut self,
+        now: Instant,
+        conn: Conn,
+        ask: Ask,
+        response: &metadata::Response<'_>,
+        version: i16,
+    ) -> Result<(), Fault> {
+        self.throttle(now, conn, response.throttle_ms);
+        let broker = self.connections.get(&conn).and_then(|c| c.endpoint.broker());
+        let by = Source { broker, at: now, request: ask.number };
+        let changes = match self.cluster.take::<R>(response, version, by) {
+            Ok(changes) => changes,
+            Err(fault) => {
+                self.cluster.asks.lost(now, ask);
+                return Err(fault);
+            }
+        };
+        self.cluster.asks.answered(now, true);
+        for change in changes {
+            self.change(now, change, by);
+        }
+        self.want_what_is_open(now);
+        Ok(())
+    }
+
+    fn change(&mut self, now: Instant, change: Change, by: Source) {
+        match change {
+            Change::Routable(topic) => {
+                if self.router.holds(topic) {
+                    self.todo.push(Chore::Route(topic));
+                }
+            }
+            Change::Recreated(topic) => {
+                let lanes: Vec<_> = self.lanes.of_topic(topic).collect();
+                lanes.into_iter().for_each(|key| self.tell(now, key, Event::TopicRecreated));
+                let topic = self.cluster.name(topic);
+                self.outbox.push_back(Output::Notice(Notice::TopicRecreated { topic }));
+            }
+            Change::Refused(topic, code) => {
+                while let Some((ticket, _)) = self.router.next(topic) {
+                    self.end_raw(topic, ticket, Proof::Rejected { code: code.0 });
+                }
+                let topic = self.cluster.name(topic);
+                self.outbox.push_back(Output::Notice(Notice::TopicRefused { topic, code }));
+            }
+            Change::Leader(topic, partition) => {
+                if let Some(key) = self.lanes.find(topic, partition) {
+                    self.todo.push(Chore::Lane(key));
+                }
+            }
+            Change::Confirmed(topic, partition, epoch) => {
+                if let Some(key) = self.lanes.find(topic, partition) {
+                    self.place_lane(now, key);
+                    self.tell(now, key, Event::LeaderConfirmed { epoch });
+                }
+            }
+            Change::Moved(conn) => self.drain_connection(conn),
+            Change::AskAnother(topic) => {
+                self.cluster.asks.at_once(topic);
+                self.cluster.asks.avoid(by.broker);
+            }
+        }
+    }
+
+    /// L1: what is still open is asked for again, after a wait.
+    fn want_what_is_open(&mut self, now: Instant) {
+        let leaderless = self.lanes.leaderless.iter().filter_map(|key| self.lanes.get(*key));
+        let open: Vec<TopicKey> = leaderless
+            .map(|slot| slot.topic)
+            .chain(self.router.topics().filter(|topic| !self.is_routable(*topic)))
+            .chain(self.cluster.open_questions())
+            .collect();
+        if !open.is_empty() {
+            self.cluster.asks.answered(now, false);
+        }
+        open.into_iter().for_each(|topic| self.cluster.asks.again(topic));
+        self.todo.push(Chore::Metadata);
+    }
+
+    fn is_routable(&self, topic: TopicKey) -> bool {
+        self.cluster.topic(topic).is_some_and(|topic| topic.count() > 0)
+    }
+
+    /// Takes in a broker's address. A connection to another one is drained.
+    pub(super) fn take_address(&mut self, node: NodeId, address: Address) {
+        let endpoint = Endpoint::Broker(node);
+        let moved = self.cluster.brokers.take_address(node, address);
+        if let Some(conn) = moved {
+            self.drain_connection(conn);
+            for key in self.cluster.brokers.lanes(endpoint) {
+                self.todo.push(Chore::Lane(key));
+            }
+        }
+    }
+
+    fn drain_connection(&mut self, conn: Conn) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        connection.drain();
+        for key in self.cluster.brokers.lanes(connection.endpoint) {
+            self.todo.push(Chore::Lane(key));
+        }
+        self.todo.push(Chore::Connection(conn));
+    }
+}

@@ -1,0 +1,144 @@
+//! Where each record is that has not ended yet, and what it weighs.
+//!
+//! Tickets are dense, so they live in pages that appear and vanish whole: no allocation per record,
+//! and one record that stays for hours keeps one page, not all that came after it.
+
+use std::collections::BTreeMap;
+
+use candor_core::Ticket;
+
+use crate::lanes::LaneKey;
+use crate::router::TopicKey;
+
+/// Records per page.
+const PAGE: u64 = 256;
+
+/// Where a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// In its topic's unrouted queue (rule U1).
+    Raw(TopicKey),
+    /// In a lane, without a verdict.
+    Lane(LaneKey),
+    /// In a lane; its verdict was `Unknown`, its resolution is still to come.
+    Unknown(LaneKey),
+}
+
+/// A record that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Where it is.
+    pub(crate) held: Held,
+    /// What it is charged for, in bytes.
+    pub(crate) bytes: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Page {
+    live: u32,
+    entries: Vec<Option<Entry>>,
+}
+
+/// All records that have not ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tickets {
+    next: u64,
+    pages: BTreeMap<u64, Page>,
+}
+
+impl Tickets {
+    /// Size in bytes of a page.
+    pub(crate) const PAGE_BYTES: usize = PAGE as usize * size_of::<Option<Entry>>() + 64;
+
+    /// The ticket that the next record gets.
+    pub(crate) const fn next(&self) -> Ticket {
+        Ticket(self.next)
+    }
+
+    /// Bytes in pages if one more record came.
+    pub(crate) fn bytes_with_next(&self) -> usize {
+        let fresh = !self.pages.contains_key(&(self.next / PAGE));
+        (self.pages.len() + usize::from(fresh)) * Self::PAGE_BYTES
+    }
+
+    /// Takes in a record.
+    pub(crate) fn issue(&mut self, entry: Entry) -> Ticket {
+        let ticket = Ticket(self.next);
+        self.next += 1;
+        let page = self
+            .pages
+            .entry(ticket.0 / PAGE)
+            .or_insert_with(|| Page { live: 0, entries: vec![None; PAGE as usize] });
+        if let Some(slot) = page.entries.get_mut((ticket.0 % PAGE) as usize) {
+            *slot = Some(entry);
+            page.live += 1;
+        }
+        ticket
+    }
+
+    /// The record, unless it ended.
+    pub(crate) fn get(&self, ticket: Ticket) -> Option<Entry> {
+        let page = self.pages.get(&(ticket.0 / PAGE))?;
+        *page.entries.get((ticket.0 % PAGE) as usize)?
+    }
+
+    /// Says that the record is somewhere else now; gives what was said before.
+    pub(crate) fn moved(&mut self, ticket: Ticket, held: Held) -> Option<Entry> {
+        let page = self.pages.get_mut(&(ticket.0 / PAGE))?;
+        let slot = page.entries.get_mut((ticket.0 % PAGE) as usize)?;
+        let before = (*slot)?;
+        *slot = Some(Entry { held, ..before });
+        Some(before)
+    }
+
+    /// The record ended: forgets it.
+    pub(crate) fn end(&mut self, ticket: Ticket) -> Option<Entry> {
+        let number = ticket.0 / PAGE;
+        let page = self.pages.get_mut(&number)?;
+        let entry = page.entries.get_mut((ticket.0 % PAGE) as usize)?.take()?;
+        page.live -= 1;
+        if page.live == 0 {
+            self.pages.remove(&number);
+        }
+        Some(entry)
+    }
+
+    /// Whether every record has ended.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRY: Entry = Entry { held: Held::Raw(TopicKey(3)), bytes: 9 };
+
+    #[test]
+    fn a_record_is_known_until_it_ends_and_ends_once() {
+        let mut tickets = Tickets::default();
+        let (a, b) = (tickets.issue(ENTRY), tickets.issue(ENTRY));
+        assert_eq!((a, b), (Ticket(0), Ticket(1)));
+        assert_eq!(tickets.moved(a, Held::Lane(LaneKey(1))), Some(ENTRY));
+        assert_eq!(tickets.get(a).map(|entry| entry.held), Some(Held::Lane(LaneKey(1))));
+        assert!(tickets.end(a).is_some());
+        assert_eq!((tickets.end(a), tickets.get(a)), (None, None));
+        assert_eq!(tickets.moved(a, Held::Lane(LaneKey(1))), None);
+        assert_eq!(tickets.get(b), Some(ENTRY));
+    }
+
+    #[test]
+    fn one_record_that_stays_keeps_one_page() {
+        let mut tickets = Tickets::default();
+        let stays = tickets.issue(ENTRY);
+        for _ in 0..100 * PAGE {
+            let ticket = tickets.issue(ENTRY);
+            tickets.end(ticket);
+        }
+        assert!(tickets.pages.len() <= 2, "{}", tickets.pages.len());
+        assert!(tickets.bytes_with_next() <= 2 * Tickets::PAGE_BYTES);
+        tickets.end(stays);
+        assert!(tickets.is_empty());
+    }
+}
