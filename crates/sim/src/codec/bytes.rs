@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 /// Why some bytes are not what they should be.
 ///
@@ -80,9 +80,7 @@ macro_rules! fixed {
                 /// # Errors
                 /// [`Malformed::Short`].
                 pub fn $name(&mut self) -> Result<$t, Malformed> {
-                    let mut raw = [0; $n];
-                    raw.copy_from_slice(&self.take($n)?);
-                    Ok(<$t>::from_be_bytes(raw))
+                    self.raw::<$n>().map(<$t>::from_be_bytes)
                 }
             )*
         }
@@ -137,6 +135,13 @@ impl Reader {
         Ok(self.rest.split_to(n))
     }
 
+    fn raw<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let short = Malformed::Short { wanted: N, left: self.rest.len() };
+        let raw = *self.rest.first_chunk().ok_or(short)?;
+        self.rest.advance(N);
+        Ok(raw)
+    }
+
     /// One byte; anything but zero is true.
     ///
     /// # Errors
@@ -150,9 +155,7 @@ impl Reader {
     /// # Errors
     /// [`Malformed::Short`].
     pub fn uuid(&mut self) -> Result<Uuid, Malformed> {
-        let mut id = [0; 16];
-        id.copy_from_slice(&self.take(16)?);
-        Ok(id)
+        self.raw()
     }
 
     /// An unsigned LEB128 integer of at most 32 bits.

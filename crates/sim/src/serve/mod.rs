@@ -11,6 +11,7 @@ mod fault;
 mod net;
 mod produce;
 mod requests;
+mod script;
 mod settings;
 mod tcp;
 #[cfg(test)]
@@ -19,5 +20,6 @@ mod versions;
 
 pub use fault::{Effect, Fault, Moment, Release, Trigger, Upset};
 pub use net::{ConnectionId, Hangup, Net, Output};
+pub use script::FaultSyntax;
 pub use settings::{Replication, Settings};
 pub use tcp::Server;

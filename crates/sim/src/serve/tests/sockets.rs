@@ -164,3 +164,36 @@ fn addresses_must_match_the_brokers() {
     let refused = Server::start(two, &loopback(1)).unwrap_err();
     assert_eq!(refused.to_string(), "2 brokers need as many addresses, not 1");
 }
+
+/// One of several clients that produce on fresh connections and often do not wait.
+fn come_and_go(address: SocketAddr, partition: i32) {
+    for first in 0..20 {
+        let Ok(stream) = TcpStream::connect(address) else { return };
+        let mut client = Client { stream, correlation: 0 };
+        let request = to(partition, of(P + i64::from(partition), 0, first, 1));
+        let header = RequestHeader::new(PRODUCE, 9, 1);
+        // The server may end in the middle of anything.
+        if client.stream.write_all(&header.frame(&request.encode(9))).is_err() {
+            return;
+        }
+        if first % 3 == 0 {
+            let _answer = client.answer(&header);
+        }
+    }
+}
+
+#[test]
+fn clients_come_and_go_and_the_server_ends_among_them() {
+    for wanted in [1, 40, 80, 160] {
+        let settings = Settings { topics: vec![("t".into(), 8)], ..Settings::default() };
+        let server = Server::start(settings, &loopback(1)).unwrap();
+        let address = server.addresses()[0];
+        let client = |partition| std::thread::spawn(move || come_and_go(address, partition));
+        let clients: Vec<_> = (0..8).map(client).collect();
+        server.wait_until(|net| net.taken_up(PRODUCE) >= wanted);
+        server.shutdown();
+        for client in clients {
+            client.join().unwrap();
+        }
+    }
+}
