@@ -38,6 +38,12 @@ pub(crate) fn bad<T>(input: Input<'_>, what: Malformed) -> Parsed<'_, T> {
     Err(Err::Failure(Bad { what, left: input.len() }))
 }
 
+/// The same error, seen from around the part it is in; `behind` are the bytes behind that part.
+#[cold]
+pub(crate) fn inside(error: Err<Bad>, behind: Input<'_>) -> Err<Bad> {
+    error.map(|bad| Bad { left: bad.left + behind.len(), ..bad })
+}
+
 /// Runs a parser over all of `body`. Bytes left over are an error: the Java client would ignore
 /// them, but then it has read a message by a layout that is not the sender's, and what such a
 /// reading says of a batch must not become a verdict.
@@ -287,9 +293,7 @@ pub(crate) fn tags<'a>(
                     let left = unread.len() + after.len();
                     return Err(Err::Failure(Bad { what: Malformed::Trailing, left }));
                 }
-                Some(Err(error)) => {
-                    return Err(error.map(|b| Bad { left: b.left + after.len(), ..b }));
-                }
+                Some(Err(error)) => return Err(inside(error, after)),
             }
             rest = after;
         }

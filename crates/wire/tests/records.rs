@@ -266,8 +266,12 @@ fn the_last_growth_is_given_back() {
         batch.push(0, record);
     }
     let size = batch.bytes();
-    let buffer = Vec::from(freeze(batch).encoded().clone());
+    let frozen = freeze(batch);
+    let encoded = frozen.encoded().clone();
+    drop(frozen);
+    let buffer = Vec::from(encoded);
     assert_eq!(buffer.len(), size);
+    assert!(buffer.capacity() <= size + size / 4, "{} for {size}", buffer.capacity());
 }
 
 /// A record of the model.

@@ -328,6 +328,25 @@ fn a_frame_beyond_its_length_field_is_refused() {
     assert_eq!(request.size() - 4, i32::MAX as usize);
 }
 
+/// Counts take a second byte from 127 on, and a third from 16,383 on.
+#[test]
+fn many_partitions_are_counted_exactly() {
+    let header = RequestHeader { correlation_id: 1, client_id: None };
+    let batch = Bytes::from_static(&[0; 70]);
+    for version in [8, 9] {
+        let mut request = produce::Request::new(version, header, 0).unwrap();
+        for partition in 0..16_400 {
+            let size = request.size_with(Topic::Name("t"), batch.len());
+            request.add(Topic::Name("t"), partition, batch.clone()).unwrap();
+            assert_eq!(request.size(), size);
+        }
+        let frame = request.clone().encode().to_bytes();
+        assert_eq!(frame.len(), request.size());
+        let read: ProduceRequest = read(&frame, Api::Produce, version, &header);
+        assert_eq!(read.topic_data[0].partition_data.len(), 16_400);
+    }
+}
+
 /// SHAPE-1: the longest name fits every request that carries one.
 #[test]
 fn the_longest_topic_name_fits() {

@@ -4,7 +4,7 @@ use nom::Parser;
 
 use super::header::{BATCH_HEADER, BatchHeader, CHECKED, Codec, UNCOUNTED};
 use crate::error::{DecodeError, Malformed};
-use crate::read::{Input, Parsed, bad, describe, int8, take, varint, varlong};
+use crate::read::{Bad, Input, Parsed, bad, describe, inside, int8, take, varint, varlong};
 
 /// What errors call the thing that is read here.
 const MESSAGE: &str = "record batch";
@@ -112,7 +112,7 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    fn step(&mut self) -> Result<Option<RecordView<'a>>, nom::Err<crate::read::Bad>> {
+    fn step(&mut self) -> Result<Option<RecordView<'a>>, nom::Err<Bad>> {
         if self.left <= 0 {
             return match self.rest {
                 [] => Ok(None),
@@ -120,10 +120,8 @@ impl<'a> Records<'a> {
             };
         }
         let (rest, raw) = RawRecord::parse(self.rest)?;
-        let fields = raw.fields.len() + rest.len();
         let view = RecordView::parse(&raw, self.base_offset, self.base_timestamp)
-            .map_err(|e| e.map(|b| crate::read::Bad { left: b.left + rest.len(), ..b }))?;
-        debug_assert!(fields <= self.rest.len());
+            .map_err(|error| inside(error, rest))?;
         self.rest = rest;
         self.left -= 1;
         Ok(Some(view))
@@ -160,9 +158,8 @@ impl<'a> RawRecord<'a> {
             return bad(input, Malformed::NegativeLength);
         };
         let (rest, body) = take(length).parse(body)?;
-        let (fields, (_, timestamp_delta, offset_delta)) = (int8, varlong, varint)
-            .parse(body)
-            .map_err(|e| e.map(|b| crate::read::Bad { left: b.left + rest.len(), ..b }))?;
+        let (fields, (_, timestamp_delta, offset_delta)) =
+            (int8, varlong, varint).parse(body).map_err(|error| inside(error, rest))?;
         Ok((rest, Self { timestamp_delta, offset_delta, fields }))
     }
 }
@@ -193,7 +190,7 @@ impl<'a> RecordView<'a> {
         raw: &RawRecord<'a>,
         base_offset: i64,
         base_timestamp: i64,
-    ) -> Result<Self, nom::Err<crate::read::Bad>> {
+    ) -> Result<Self, nom::Err<Bad>> {
         let (input, (key, value, count)) = (field, field, varint).parse(raw.fields)?;
         let headers = HeaderViews { rest: input, left: count };
         let Ok(count) = usize::try_from(count) else {
