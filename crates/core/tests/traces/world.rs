@@ -6,14 +6,14 @@
 //!
 //! ```text
 //! start s=5 [epoch=] [OPTIONS]    a lane at sequence 5 whose gate a batch opened (@99, r1, e0)
-//! fresh [OPTIONS]                 a new lane; OPTIONS: loss=stop beyond=resend trust batch=
+//! fresh [OPTIONS]                 a new lane; OPTIONS: loss=stop beyond=resend trust
 //! append a b [c:1s] [ts=-25h]     one batch; deadline after the colon (120 s), record time ago
 //! offer B1 e0 s5 a b [live=1s]    the lane offers exactly this; earliest deadline of a live record
 //! silent                          the lane offers nothing
 //! B1 0@100 | B1 19 [log=8] [stamped] [errors=0,2]    an answer; B1 missing: none in the response
 //! B1 lost | B1 partly | B1 sent   connection over, the frame whole or not; all bytes handed over
-//! leader r2 e1 | leader none | confirm | id 2 | cancel a | flush | close 1s
-//! recreated | shed | hold | release | refuses STEP    the step is misuse
+//! leader r2 e1 | leader none | confirm | id 2 | cancel a | recreated | shed
+//! refuses STEP                    the step is misuse
 //! wait 1s | backoff               time passes; until the end of a backoff, and nothing else
 //! says a b Delivered@100 | resolves a Never Expired | notice Fence@101 | wants leader
 //! why a Gate | idle
@@ -24,14 +24,15 @@ use std::collections::{BTreeMap, VecDeque};
 use candor_core::rules::Rules;
 use candor_core::testing::{Counted, Preset};
 use candor_core::{
-    Action, Append, AttemptId, BeyondMemory, Deadline, Doubt, Event, HandedOver, Identity, Instant,
-    Lane, LaneConfig, LeaderEpoch, Notice, Offer, Offset, OnDataLoss, PartitionResponse,
-    ProducerEpoch, ProducerId, Proof, Resolution, RouteId, Sequence, Settled, Span, Ticket,
-    Verdict, Wakeup,
+    Action, Answer, Append, AttemptId, Deadline, Doubt, Event, HandedOver, Identity, Instant, Lane,
+    LaneConfig, LeaderEpoch, Offer, Offset, PartitionResponse, Resolution, RouteId, Sequence,
+    Settled, Span, Ticket, Verdict, Wakeup,
 };
 
-/// An error says what was expected and what came.
-type Step<T = ()> = Result<T, String>;
+use crate::words::{
+    Step, config, delivered, identity, not_delivered, notice_text, number, prefixed, same, span,
+    value,
+};
 
 /// Runs a trace.
 pub(crate) fn replay<R: Rules>(trace: &str) -> Step {
@@ -159,12 +160,8 @@ impl<R: Rules> World<R> {
             "confirm" => Event::LeaderConfirmed { epoch: self.epoch },
             "id" => Event::Identity(identity(self.id, 0)?),
             "cancel" => Event::Cancel(self.ticket(words[0])?),
-            "flush" => Event::Flush,
-            "close" => Event::Close { deadline: self.now + span(words[0])? },
             "recreated" => Event::TopicRecreated,
             "shed" => Event::Shed,
-            "hold" => Event::Hold,
-            "release" => Event::Release,
             name => self.answer(name, words)?,
         };
         self.handle(event)
@@ -211,7 +208,7 @@ impl<R: Rules> World<R> {
             "sent" => Event::Handed { attempt },
             "lost" => Event::Ended { attempt, handed: HandedOver::PerhapsWhole },
             "partly" => Event::Ended { attempt, handed: HandedOver::Partly },
-            "missing" => Event::Answered { attempt, answer: candor_core::Answer::Missing },
+            "missing" => Event::Answered { attempt, answer: Answer::Missing },
             code => Event::Answered { attempt, answer: self.response(code, words)?.into() },
         })
     }
@@ -300,7 +297,7 @@ impl<R: Rules> World<R> {
     fn backoff(&mut self) -> Step {
         self.silent()?;
         match self.lane.deadline() {
-            Some(Deadline { at, why: Wakeup::Backoff | Wakeup::Linger }) => self.wait_until(at),
+            Some(Deadline { at, why: Wakeup::Backoff }) => self.wait_until(at),
             other => Err(format!("waits for {other:?}")),
         }
     }
@@ -382,84 +379,5 @@ impl<R: Rules> World<R> {
     fn ticket(&self, name: &str) -> Step<Ticket> {
         let index = self.names.iter().position(|known| known == name);
         index.map(|index| Ticket(index as u64)).ok_or_else(|| format!("no record {name}"))
-    }
-}
-
-// ---- Texts ---------------------------------------------------------------------------------------
-
-fn same(came: &str, wanted: &str) -> Step {
-    if came == wanted { Ok(()) } else { Err(format!("expected {wanted}, came {came}")) }
-}
-
-fn delivered(offset: Option<Offset>) -> String {
-    offset.map_or_else(|| "Delivered".to_owned(), |offset| format!("Delivered@{offset}"))
-}
-
-fn not_delivered(proof: Proof) -> String {
-    match proof {
-        Proof::Rejected { code } => format!("NotDelivered Rejected({code})"),
-        Proof::NeverOffered
-        | Proof::Refused
-        | Proof::Unreachable
-        | Proof::Overtaken
-        | Proof::SlotTaken => format!("NotDelivered {proof:?}"),
-    }
-}
-
-fn notice_text(notice: Notice) -> String {
-    let place = |offset: Option<Offset>| offset.map_or(-1, Offset::get);
-    match notice {
-        Notice::Fence { offset } => format!("Fence@{offset}"),
-        Notice::Contradiction { offset } => format!("Contradiction@{}", place(offset)),
-        Notice::DataLoss { last_acknowledged, log_start } => {
-            format!("DataLoss last={} log={}", place(last_acknowledged), place(log_start))
-        }
-        Notice::StateLost | Notice::IdentityConflict | Notice::Unfenced | Notice::Stopped => {
-            format!("{notice:?}")
-        }
-    }
-}
-
-fn config(words: &[&str]) -> Step<LaneConfig> {
-    let mut config = LaneConfig::default();
-    for word in words {
-        match *word {
-            "loss=stop" => config.on_data_loss = OnDataLoss::Stop,
-            "beyond=resend" => config.beyond_memory = BeyondMemory::Resend,
-            "trust" => config.trust_base_offset = true,
-            word if word.starts_with("s=") || word.starts_with("epoch=") => {}
-            word => config.batch_size = number(prefixed(word, "batch=")?)? as usize,
-        }
-    }
-    Ok(config)
-}
-
-fn identity(id: i64, epoch: i64) -> Step<Identity> {
-    let id = ProducerId::new(id).ok_or("no such producer id")?;
-    let epoch = ProducerEpoch::new(epoch as i16).ok_or("no such epoch")?;
-    Ok(Identity { id, epoch })
-}
-
-fn value<'a>(words: &[&'a str], key: &str) -> Option<&'a str> {
-    words.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
-}
-
-fn prefixed<'a>(word: &'a str, prefix: &str) -> Step<&'a str> {
-    word.strip_prefix(prefix).ok_or_else(|| format!("{word}: {prefix} is missing"))
-}
-
-fn number(word: &str) -> Step<i64> {
-    word.parse().map_err(|error| format!("{word}: {error}"))
-}
-
-/// `5ms`, `5s` or `5h`.
-fn span(word: &str) -> Step<Span> {
-    let unit = word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len());
-    let count = number(&word[..unit])? as u64;
-    match &word[unit..] {
-        "ms" => Ok(Span::from_millis(count)),
-        "s" => Ok(Span::from_secs(count)),
-        "h" => Ok(Span::from_secs(count * 3600)),
-        unit => Err(format!("{unit}: no such unit")),
     }
 }
