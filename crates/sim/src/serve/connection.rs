@@ -119,6 +119,8 @@ impl Connection {
 pub(super) struct Ticket {
     pub(super) header: RequestHeader,
     pub(super) reply: Reply,
+    /// What a Produce answer tells the client to wait.
+    pub(super) throttle_ms: i32,
 }
 
 #[cfg(test)]

@@ -83,6 +83,9 @@ pub enum Effect {
         /// Before: nothing is appended, the offset is -1. After: appended, with its offset.
         at: Moment,
     },
+    /// The Produce answer tells the client to stay away for so many milliseconds. The broker
+    /// itself goes on reading.
+    Throttle(i32),
     /// The answer is ready and held back, and with it everything behind it on this connection.
     HoldReply(Release),
     /// Something befalls the cluster.
@@ -181,6 +184,7 @@ pub(super) struct Plan {
     pub(super) answers: Vec<Script>,
     pub(super) after: Vec<Upset>,
     pub(super) reply: Reply,
+    pub(super) throttle_ms: i32,
 }
 
 /// An answer that a fault puts in.
@@ -281,6 +285,7 @@ impl Plan {
             Effect::DropReply => self.reply = Reply::Drop,
             Effect::CutReply(k) => self.reply = Reply::Cut(*k),
             Effect::CutRequest(_) => self.cut_request = true,
+            Effect::Throttle(millis) => self.throttle_ms = *millis,
             Effect::HoldReply(release) => self.reply = Reply::Hold(*release),
             Effect::Answer { code, at } => self.answers.push(Script { only, code: *code, at: *at }),
             Effect::Upset { upset, at: Moment::Before } => self.before.push(upset.clone()),

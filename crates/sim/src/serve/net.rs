@@ -372,7 +372,7 @@ impl Net {
         // The broker itself may have gone down with the request.
         let Some(node) = self.connections.get(&id).map(|open| open.node) else { return };
         let reaction = self.act(Asked { node, now }, &header, request, &plan);
-        let ticket = Ticket { header, reply: plan.reply };
+        let ticket = Ticket { header, reply: plan.reply, throttle_ms: plan.throttle_ms };
         // From here on the request has been acted upon: what befalls now does not undo it.
         self.react(now, id, ticket, reaction, &plan.after);
     }
@@ -385,20 +385,8 @@ impl Net {
         reaction: Reaction,
         after: &[Upset],
     ) {
+        self.befall_all(now, after);
         let Some(open) = self.connections.get_mut(&id) else { return };
-        match reaction {
-            Reaction::Waiting(request, deadline) => {
-                open.busy = Busy::Waiting { request, ticket, deadline };
-                return self.befall_all(now, after);
-            }
-            Reaction::Stuck => {
-                open.busy = Busy::Stuck;
-                return self.befall_all(now, after);
-            }
-            Reaction::Answer(_) | Reaction::Later(..) | Reaction::Silent | Reaction::Close => {
-                self.befall_all(now, after);
-            }
-        }
         match reaction {
             Reaction::Answer(body) => self.answer(now, id, &ticket, &body),
             Reaction::Later(body, micros) => {
@@ -408,8 +396,12 @@ impl Net {
                 };
                 self.answer(now, id, &Ticket { reply, ..ticket }, &body);
             }
+            Reaction::Waiting(request, deadline) => {
+                open.busy = Busy::Waiting { request, ticket, deadline };
+            }
+            Reaction::Silent => {}
             Reaction::Close => self.close(id),
-            Reaction::Silent | Reaction::Waiting(..) | Reaction::Stuck => {}
+            Reaction::Stuck => open.busy = Busy::Stuck,
         }
     }
 
@@ -421,7 +413,7 @@ impl Net {
         };
         let found = self.connections.iter().find_map(|(id, open)| Some((*id, waits(open)?)));
         let Some((id, ticket)) = found else { return };
-        let response = produce::to_wire(answers, &self.endpoints);
+        let response = produce::to_wire(answers, &self.endpoints, ticket.throttle_ms);
         self.answer(now, id, &ticket, &response.encode(ticket.header.version));
     }
 

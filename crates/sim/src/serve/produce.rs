@@ -46,8 +46,9 @@ pub(super) fn refuse_all(request: broker::ProduceRequest<Bytes>, code: i16) -> V
 pub(super) fn to_wire(
     answers: &[PartAnswer],
     endpoints: &BTreeMap<u8, Endpoint>,
+    throttle_ms: i32,
 ) -> ProduceResponse {
-    let mut response = ProduceResponse::default();
+    let mut response = ProduceResponse { throttle_ms, ..ProduceResponse::default() };
     for part in answers {
         let key = match &part.topic {
             TopicRef::Name(name) => TopicKey::Name(name.clone()),

@@ -37,7 +37,19 @@ pub(super) enum Reaction {
 impl Net {
     /// The partitions that a request is about, for the triggers that count them.
     pub(super) fn partitions_of(&self, request: &Request) -> Vec<(String, i32)> {
-        let Request::Produce(produce) = request else { return Vec::new() };
+        match request {
+            Request::Produce(produce) => self.partitions_in(produce),
+            Request::ApiVersions(_)
+            | Request::UnknownApiVersions
+            | Request::Metadata(_)
+            | Request::InitProducerId(_)
+            | Request::Fetch(_)
+            | Request::ListOffsets(_)
+            | Request::FindCoordinator(_) => Vec::new(),
+        }
+    }
+
+    fn partitions_in(&self, produce: &ProduceRequest) -> Vec<(String, i32)> {
         let mut all = Vec::new();
         for topic in &produce.topics {
             let name = match &topic.key {
@@ -127,7 +139,9 @@ impl Net {
             // No transactional id is known here, so nobody may write under one.
             produce::refuse_all(model, code::TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         } else {
-            self.script(request, plan);
+            if !plan.answers.is_empty() {
+                self.script(request, plan);
+            }
             match self.cluster.produce(NodeId(asked.node), millis(asked.now), model) {
                 broker::Reply::Answers(answers) => answers,
                 broker::Reply::Waiting(id) => {
@@ -139,12 +153,14 @@ impl Net {
                 broker::Reply::Close => return Reaction::Close,
             }
         };
-        Reaction::Answer(produce::to_wire(&answers, &self.endpoints).encode(version))
+        Reaction::Answer(
+            produce::to_wire(&answers, &self.endpoints, plan.throttle_ms).encode(version),
+        )
     }
 
     /// Hands the answers that faults put in to the model, which gives them to the next append.
     fn script(&mut self, request: &ProduceRequest, plan: &Plan) {
-        for (topic, index) in self.partitions_of(&Request::Produce(request.clone())) {
+        for (topic, index) in self.partitions_in(request) {
             let Some(at) = usize::try_from(index).ok() else { continue };
             let Some(partition) = self.cluster.partition_mut(&topic, at) else { continue };
             if let Some(code) = plan.script(Some(&topic), index, Moment::Before) {

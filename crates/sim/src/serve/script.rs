@@ -8,7 +8,7 @@ use super::fault::{Effect, Fault, Moment, Release, Trigger, Upset};
 /// What can be written.
 const TRIGGERS: &str = "produce:N, produce:N:TOPIC-PARTITION or request:API:N";
 const EFFECTS: &str = "drop-reply, cut-reply:BYTES, cut-request:BYTES, answer:CODE:WHEN, \
-    hold:MICROSECONDS, hold:produce:N, hold:by-hand, hold:never, \
+    throttle:MILLISECONDS, hold:MICROSECONDS, hold:produce:N, hold:by-hand, hold:never, \
     move-leader:TOPIC-PARTITION:NODE:WHEN, forget:TOPIC-PARTITION:WHEN, restart:NODE:HOW:WHEN, \
     stop:NODE:HOW:WHEN or recreate:TOPIC:WHEN, with WHEN before or after and HOW clean or crash";
 
@@ -86,6 +86,7 @@ fn effect(word: &str) -> Option<Effect> {
         ["cut-reply", bytes] => Effect::CutReply(bytes.parse().ok()?),
         ["cut-request", bytes] => Effect::CutRequest(bytes.parse().ok()?),
         ["answer", code, at] => Effect::Answer { code: code.parse().ok()?, at: moment(at)? },
+        ["throttle", millis] => Effect::Throttle(millis.parse().ok()?),
         ["hold", "never"] => Effect::HoldReply(Release::Never),
         ["hold", "by-hand"] => Effect::HoldReply(Release::ByHand),
         ["hold", "produce", nth] => Effect::HoldReply(Release::Produce(count(nth)?)),
@@ -156,6 +157,7 @@ impl fmt::Display for Fault {
             Effect::CutReply(bytes) => write!(f, "cut-reply:{bytes}"),
             Effect::CutRequest(bytes) => write!(f, "cut-request:{bytes}"),
             Effect::Answer { code, at } => write!(f, "answer:{code}:{at}"),
+            Effect::Throttle(millis) => write!(f, "throttle:{millis}"),
             Effect::HoldReply(Release::Elapsed(micros)) => write!(f, "hold:{micros}"),
             Effect::HoldReply(Release::Produce(nth)) => write!(f, "hold:produce:{nth}"),
             Effect::HoldReply(Release::ByHand) => f.write_str("hold:by-hand"),
@@ -202,6 +204,7 @@ mod tests {
             "cut-request:0",
             "answer:-1:before",
             "answer:45:after",
+            "throttle:50",
             "hold:500",
             "hold:produce:9",
             "hold:by-hand",

@@ -176,6 +176,20 @@ fn a_code_can_be_put_in_before_and_after_the_append() {
 }
 
 #[test]
+fn a_throttled_answer_says_for_how_long() {
+    let mut bench = Bench::three(Replication::ByHand);
+    let on = bench.connect(1);
+    bench.fault(Trigger::Produce(1), Effect::Throttle(250));
+    bench.fault(Trigger::Produce(2), Effect::Throttle(350));
+    for (acks, throttle_ms) in [(-1, 250), (1, 350), (1, 0)] {
+        let header = bench.produce(on, &all(acks, vec![(0, Some(batch(0, 0, 1)))]));
+        bench.net.cluster_mut().replicate(0);
+        bench.elapse(1);
+        assert_eq!(bench.produced(on, &header).unwrap().throttle_ms, throttle_ms);
+    }
+}
+
+#[test]
 fn a_held_reply_holds_back_all_behind_it_until_its_time() {
     let mut bench = Bench::new();
     let on = bench.connect(1);
