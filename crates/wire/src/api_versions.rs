@@ -148,8 +148,8 @@ impl<'a> Response<'a> {
 fn response(version: i16, input: Input<'_>) -> Parsed<'_, Response<'_>> {
     let flexible = Api::ApiVersions.flexible(version);
     let (input, error) = int16(input)?;
-    let (input, apis) = array(flexible, 6, |i| api(flexible, i)).parse(input)?;
-    let (input, throttle_ms) = since(version >= 1, 0, int32).parse(input)?;
+    let (input, apis) = array(flexible, 6, |i| api(flexible, i))(input)?;
+    let (input, throttle_ms) = since(version >= 1, 0, int32)(input)?;
     let mut response = Response {
         error: ErrorCode(error),
         apis,
@@ -174,8 +174,7 @@ fn response(version: i16, input: Input<'_>) -> Parsed<'_, Response<'_>> {
             3 => Some(boolean(data).map(|(i, v)| (i, *zk_migration_ready = v))),
             _ => None,
         }
-    })
-    .parse(input)?;
+    })(input)?;
     Ok((input, response))
 }
 
@@ -191,6 +190,5 @@ fn features(input: Input<'_>, highest_first: bool) -> Parsed<'_, Vec<Feature<'_>
             (text(true), int16, int16, no_tags(true)).parse(input)?;
         let (min, max) = if highest_first { (second, first) } else { (first, second) };
         Ok((input, Feature { name, min, max }))
-    })
-    .parse(input)
+    })(input)
 }

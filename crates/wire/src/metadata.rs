@@ -240,14 +240,14 @@ impl<'a> Response<'a> {
 /// Cluster operations exist in versions 8 to 10 only, topic operations since 8.
 fn response(version: i16, input: Input<'_>) -> Parsed<'_, Response<'_>> {
     let flexible = Api::Metadata.flexible(version);
-    let (input, throttle_ms) = since(version >= 3, 0, int32).parse(input)?;
-    let (input, brokers) = array(flexible, 11, |i| broker(flexible, i)).parse(input)?;
-    let (input, cluster_id) = since(version >= 2, None, nullable_text(flexible)).parse(input)?;
+    let (input, throttle_ms) = since(version >= 3, 0, int32)(input)?;
+    let (input, brokers) = array(flexible, 11, |i| broker(flexible, i))(input)?;
+    let (input, cluster_id) = since(version >= 2, None, nullable_text(flexible))(input)?;
     let (input, controller) = int32(input)?;
-    let (input, topics) = array(flexible, 9, |i| topic(version, i)).parse(input)?;
-    let (input, _) = since((8..=10).contains(&version), 0, int32).parse(input)?;
-    let (input, error) = since(version >= 13, 0, int16).parse(input)?;
-    let (input, ()) = no_tags(flexible).parse(input)?;
+    let (input, topics) = array(flexible, 9, |i| topic(version, i))(input)?;
+    let (input, _) = since((8..=10).contains(&version), 0, int32)(input)?;
+    let (input, error) = since(version >= 13, 0, int16)(input)?;
+    let (input, ()) = no_tags(flexible)(input)?;
     let controller = NodeId::new(controller);
     let error = ErrorCode(error);
     Ok((input, Response { throttle_ms, brokers, cluster_id, controller, topics, error }))
@@ -265,7 +265,7 @@ pub(crate) fn broker(flexible: bool, input: Input<'_>) -> Parsed<'_, Broker<'_>>
 
 /// A topic id; all zero is none.
 pub(crate) fn topic_id(input: Input<'_>) -> Parsed<'_, Option<TopicId>> {
-    let (rest, bytes) = take(TopicId::SIZE).parse(input)?;
+    let (rest, bytes) = take(TopicId::SIZE)(input)?;
     Ok((rest, bytes.first_chunk().and_then(|bytes| TopicId::new(*bytes))))
 }
 
@@ -273,25 +273,28 @@ fn topic(version: i16, input: Input<'_>) -> Parsed<'_, TopicInfo<'_>> {
     let flexible = Api::Metadata.flexible(version);
     let (input, error) = int16(input)?;
     let (input, name) = if version >= 12 {
-        nullable_text(flexible).parse(input)?
+        nullable_text(flexible)(input)?
     } else {
         text(flexible).map(Some).parse(input)?
     };
-    let (input, id) = since(version >= 10, None, topic_id).parse(input)?;
+    let (input, id) = since(version >= 10, None, topic_id)(input)?;
     let (input, is_internal) = boolean(input)?;
-    let (input, partitions) = array(flexible, 18, |i| partition(version, i)).parse(input)?;
-    let (input, _) = since(version >= 8, 0, int32).parse(input)?;
-    let (input, ()) = no_tags(flexible).parse(input)?;
+    let (input, partitions) = array(flexible, 18, |i| partition(version, i))(input)?;
+    let (input, _) = since(version >= 8, 0, int32)(input)?;
+    let (input, ()) = no_tags(flexible)(input)?;
     Ok((input, TopicInfo { error: ErrorCode(error), name, id, is_internal, partitions }))
 }
 
 fn partition(version: i16, input: Input<'_>) -> Parsed<'_, Partition<'_>> {
     let flexible = Api::Metadata.flexible(version);
-    let (input, (error, index, leader)) = (int16, int32, int32).parse(input)?;
-    let (input, leader_epoch) = since(version >= 7, -1, int32).parse(input)?;
-    let (input, (replicas, in_sync)) = (nodes(flexible), nodes(flexible)).parse(input)?;
-    let (input, offline) = since(version >= 5, Nodes::default(), nodes(flexible)).parse(input)?;
-    let (input, ()) = no_tags(flexible).parse(input)?;
+    let (input, error) = int16(input)?;
+    let (input, index) = int32(input)?;
+    let (input, leader) = int32(input)?;
+    let (input, leader_epoch) = since(version >= 7, -1, int32)(input)?;
+    let (input, replicas) = nodes(flexible)(input)?;
+    let (input, in_sync) = nodes(flexible)(input)?;
+    let (input, offline) = since(version >= 5, Nodes::default(), nodes(flexible))(input)?;
+    let (input, ()) = no_tags(flexible)(input)?;
     let partition = Partition {
         error: ErrorCode(error),
         index,
@@ -306,7 +309,7 @@ fn partition(version: i16, input: Input<'_>) -> Parsed<'_, Partition<'_>> {
 
 fn nodes<'a>(flexible: bool) -> impl FnMut(Input<'a>) -> Parsed<'a, Nodes<'a>> {
     move |input| {
-        let (input, count) = count(flexible, 4).parse(input)?;
+        let (input, count) = count(flexible, 4)(input)?;
         take(count * 4).map(Nodes).parse(input)
     }
 }

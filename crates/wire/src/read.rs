@@ -4,7 +4,7 @@
 //! much. A count is believed only after the bytes that are left could hold so many elements.
 
 use nom::error::{ErrorKind, ParseError};
-use nom::{Err, IResult, Parser};
+use nom::{Err, IResult};
 
 use crate::error::{DecodeError, Malformed};
 use crate::versions::Api;
@@ -15,16 +15,17 @@ pub(crate) type Input<'a> = &'a [u8];
 /// A value and the bytes behind it.
 pub(crate) type Parsed<'a, T> = IResult<Input<'a>, T, Bad>;
 
-/// What went wrong, and how many bytes were left then.
+/// What went wrong, and how many bytes were left then; small, since every parser returns one.
+/// Frames have less than 2^31 bytes; in longer slices only the place that is told would be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bad {
     pub(crate) what: Malformed,
-    pub(crate) left: usize,
+    pub(crate) left: u32,
 }
 
 impl<'a> ParseError<Input<'a>> for Bad {
     fn from_error_kind(input: Input<'a>, _: ErrorKind) -> Self {
-        Self { what: Malformed::Truncated, left: input.len() }
+        Self { what: Malformed::Truncated, left: input.len() as u32 }
     }
 
     fn append(_: Input<'a>, _: ErrorKind, other: Self) -> Self {
@@ -35,13 +36,13 @@ impl<'a> ParseError<Input<'a>> for Bad {
 /// Fails at the start of `input`.
 #[cold]
 pub(crate) fn bad<T>(input: Input<'_>, what: Malformed) -> Parsed<'_, T> {
-    Err(Err::Failure(Bad { what, left: input.len() }))
+    Err(Err::Failure(Bad { what, left: input.len() as u32 }))
 }
 
 /// The same error, seen from around the part it is in; `behind` are the bytes behind that part.
 #[cold]
 pub(crate) fn inside(error: Err<Bad>, behind: Input<'_>) -> Err<Bad> {
-    error.map(|bad| Bad { left: bad.left + behind.len(), ..bad })
+    error.map(|bad| Bad { left: bad.left + behind.len() as u32, ..bad })
 }
 
 /// Runs a parser over all of `body`. Bytes left over are an error: the Java client would ignore
@@ -78,7 +79,7 @@ pub(crate) fn describe(
         Err::Error(bad) | Err::Failure(bad) => bad,
         Err::Incomplete(_) => Bad { what: Malformed::Truncated, left: 0 },
     };
-    DecodeError { message, version, what: bad.what, at: length.saturating_sub(bad.left) }
+    DecodeError { message, version, what: bad.what, at: length.saturating_sub(bad.left as usize) }
 }
 
 macro_rules! integers {
@@ -203,7 +204,7 @@ pub(crate) fn nullable_text(flexible: bool) -> impl FnMut(Input<'_>) -> Parsed<'
             classic_length(input, rest, i32::from(length))?
         };
         let Some(length) = length else { return Ok((rest, None)) };
-        let (after, bytes) = take(length).parse(rest)?;
+        let (after, bytes) = take(length)(rest)?;
         match core::str::from_utf8(bytes) {
             Ok(text) => Ok((after, Some(text))),
             Err(_) => bad(rest, Malformed::NotUtf8),
@@ -213,7 +214,7 @@ pub(crate) fn nullable_text(flexible: bool) -> impl FnMut(Input<'_>) -> Parsed<'
 
 /// Text.
 pub(crate) fn text(flexible: bool) -> impl FnMut(Input<'_>) -> Parsed<'_, &str> {
-    move |input| match nullable_text(flexible).parse(input)? {
+    move |input| match nullable_text(flexible)(input)? {
         (rest, Some(text)) => Ok((rest, text)),
         (_, None) => bad(input, Malformed::NullNotAllowed),
     }
@@ -244,7 +245,7 @@ pub(crate) fn array<'a, T>(
     mut element: impl FnMut(Input<'a>) -> Parsed<'a, T>,
 ) -> impl FnMut(Input<'a>) -> Parsed<'a, Vec<T>> {
     move |input| {
-        let (mut rest, count) = count(flexible, least).parse(input)?;
+        let (mut rest, count) = count(flexible, least)(input)?;
         let mut elements = Vec::with_capacity(count);
         for _ in 0..count {
             let (after, element) = element(rest)?;
@@ -262,7 +263,7 @@ pub(crate) fn skimmed<'a, T>(
     mut element: impl FnMut(Input<'a>) -> Parsed<'a, T>,
 ) -> impl FnMut(Input<'a>) -> Parsed<'a, &'a [u8]> {
     move |input| {
-        let (mut rest, count) = count(flexible, least).parse(input)?;
+        let (mut rest, count) = count(flexible, least)(input)?;
         for _ in 0..count {
             (rest, _) = element(rest)?;
         }
@@ -286,11 +287,11 @@ pub(crate) fn tags<'a>(
         for _ in 0..count {
             let (after, tag) = uvarint(rest)?;
             let (after, size) = uvarint(after)?;
-            let (after, data) = take(size as usize).parse(after)?;
+            let (after, data) = take(size as usize)(after)?;
             match known(tag, data) {
                 None | Some(Ok(([], ()))) => {}
                 Some(Ok((unread, ()))) => {
-                    let left = unread.len() + after.len();
+                    let left = (unread.len() + after.len()) as u32;
                     return Err(Err::Failure(Bad { what: Malformed::Trailing, left }));
                 }
                 Some(Err(error)) => return Err(inside(error, after)),

@@ -63,7 +63,7 @@ impl<'a> Response<'a> {
 
 fn response(version: i16, input: Input<'_>) -> Parsed<'_, Response<'_>> {
     let flexible = Api::Produce.flexible(version);
-    let (input, topics) = skimmed(flexible, 3, |i| topic(version, i)).parse(input)?;
+    let (input, topics) = skimmed(flexible, 3, |i| topic(version, i))(input)?;
     let (input, throttle_ms) = int32(input)?;
     let mut response = Response { version, topics, throttle_ms, node_endpoints: Vec::new() };
     let endpoints = &mut response.node_endpoints;
@@ -74,8 +74,7 @@ fn response(version: i16, input: Input<'_>) -> Parsed<'_, Response<'_>> {
                 .map(|(rest, brokers)| (rest, *endpoints = brokers)),
         ),
         _ => None,
-    })
-    .parse(input)?;
+    })(input)?;
     Ok((input, response))
 }
 
@@ -83,8 +82,8 @@ fn topic(version: i16, input: Input<'_>) -> Parsed<'_, ()> {
     let flexible = Api::Produce.flexible(version);
     let (input, topic) = topic_name(version, input)?;
     let least = least_partition(version);
-    let (input, _) = skimmed(flexible, least, |i| partition(version, topic, i)).parse(input)?;
-    no_tags(flexible).parse(input)
+    let (input, _) = skimmed(flexible, least, |i| partition(version, topic, i))(input)?;
+    no_tags(flexible)(input)
 }
 
 fn topic_name(version: i16, input: Input<'_>) -> Parsed<'_, Topic<'_>> {
@@ -111,24 +110,23 @@ fn partition<'a>(
     input: Input<'a>,
 ) -> Parsed<'a, PartitionAnswer<'a>> {
     let flexible = Api::Produce.flexible(version);
-    let (input, (index, error, base_offset, log_append_time_ms)) =
-        (int32, int16, int64, int64).parse(input)?;
-    let (input, log_start_offset) = since(version >= 5, -1, int64).parse(input)?;
-    let (input, record_errors) = if version >= 8 {
-        let record = |i| record_error(flexible, i);
-        skimmed(flexible, 5, record).map(|bytes| RecordErrors::new(flexible, bytes)).parse(input)?
-    } else {
-        (input, RecordErrors::new(flexible, &[]))
-    };
-    let (input, error_message) = since(version >= 8, None, nullable_text(flexible)).parse(input)?;
+    let (input, index) = int32(input)?;
+    let (input, error) = int16(input)?;
+    let (input, base_offset) = int64(input)?;
+    let (input, log_append_time_ms) = int64(input)?;
+    let (input, log_start_offset) = since(version >= 5, -1, int64)(input)?;
+    let (input, record_errors) = since(version >= 8, &[][..], |input| {
+        skimmed(flexible, 5, |i| record_error(flexible, i))(input)
+    })(input)?;
+    let record_errors = RecordErrors::new(flexible, record_errors);
+    let (input, error_message) = since(version >= 8, None, nullable_text(flexible))(input)?;
     let mut current_leader = None;
     let (input, ()) = tags(flexible, |tag, data| match tag {
         0 if version >= 10 => {
             Some(leader_hint(data).map(|(rest, hint)| (rest, current_leader = hint)))
         }
         _ => None,
-    })
-    .parse(input)?;
+    })(input)?;
     let answer = PartitionAnswer {
         topic,
         index,
@@ -248,7 +246,7 @@ pub struct RecordErrors<'a> {
 impl<'a> RecordErrors<'a> {
     /// From an array that was read before; no bytes at all are an empty one.
     fn new(flexible: bool, array: &'a [u8]) -> Self {
-        let (rest, left) = count(flexible, 1).parse(array).unwrap_or_default();
+        let (rest, left) = count(flexible, 1)(array).unwrap_or_default();
         Self { flexible, rest, left }
     }
 }
@@ -287,14 +285,14 @@ impl<'a> Partitions<'a> {
         while self.partitions == 0 {
             self.topics = self.topics.checked_sub(1)?;
             let (rest, topic) = topic_name(self.version, self.rest).ok()?;
-            let (rest, partitions) = count(flexible, 1).parse(rest).ok()?;
+            let (rest, partitions) = count(flexible, 1)(rest).ok()?;
             (self.topic, self.partitions) = (topic, partitions);
-            self.rest = if partitions == 0 { no_tags(flexible).parse(rest).ok()?.0 } else { rest };
+            self.rest = if partitions == 0 { no_tags(flexible)(rest).ok()?.0 } else { rest };
         }
         let (rest, answer) = partition(self.version, self.topic, self.rest).ok()?;
         self.partitions -= 1;
         let last = self.partitions == 0;
-        self.rest = if last { no_tags(flexible).parse(rest).ok()?.0 } else { rest };
+        self.rest = if last { no_tags(flexible)(rest).ok()?.0 } else { rest };
         Some(answer)
     }
 }

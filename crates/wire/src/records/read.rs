@@ -58,7 +58,7 @@ impl<'a> BatchReader<'a> {
             Ok(_) => return bad(input, Malformed::Truncated),
             Err(_) => return bad(input, Malformed::NegativeLength),
         };
-        let (rest, batch) = take(size).parse(input)?;
+        let (rest, batch) = take(size)(input)?;
         let (checked, records) = (
             batch.get(CHECKED..).unwrap_or_default(),
             batch.get(BATCH_HEADER..).unwrap_or_default(),
@@ -157,7 +157,7 @@ impl<'a> RawRecord<'a> {
         let Ok(length) = usize::try_from(length) else {
             return bad(input, Malformed::NegativeLength);
         };
-        let (rest, body) = take(length).parse(body)?;
+        let (rest, body) = take(length)(body)?;
         let (fields, (_, timestamp_delta, offset_delta)) =
             (int8, varlong, varint).parse(body).map_err(|error| inside(error, rest))?;
         Ok((rest, Self { timestamp_delta, offset_delta, fields }))
