@@ -242,7 +242,7 @@ impl Payload for RecordBatch {
         header.write(&mut buffer);
         // The last growth may have left as much room as there are records: memory is accounted by
         // bytes sent.
-        if false {
+        if buffer.capacity() - buffer.len() > buffer.len() / 4 {
             buffer.shrink_to_fit();
         }
         FrozenBatch { encoded: Bytes::from(buffer), count, max_timestamp }
