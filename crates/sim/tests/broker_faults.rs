@@ -64,6 +64,30 @@ fn after_a_failover_less_is_served_than_was_acknowledged() {
 }
 
 #[test]
+fn an_answer_that_waits_does_not_survive_there_and_back_but_a_mere_new_epoch() {
+    let mut partition = written(1);
+    let pending = wait(partition.produce(call(ONE), &batch(1, 1))).unwrap();
+    partition.elect(ONE, Deposed::Informed).unwrap();
+    assert_eq!((partition.leader_epoch(), partition.progress(&pending)), (1, Progress::Waiting));
+    let mut moved = partition.clone();
+    moved.elect(TWO, Deposed::Informed).unwrap();
+    moved.settle(0);
+    moved.elect(ONE, Deposed::Informed).unwrap();
+    moved.settle(0);
+    // Offset 1 never came to 2, so that it is free again: 0 would be a lie.
+    assert_eq!(moved.end_offset(ONE), Some(1));
+    assert!(matches!(
+        moved.progress(&pending),
+        Progress::Answer(Answer { code: 6, base_offset: 1, .. })
+    ));
+    partition.settle(0);
+    assert!(matches!(
+        partition.progress(&pending),
+        Progress::Answer(Answer { code: 0, base_offset: 1, .. })
+    ));
+}
+
+#[test]
 fn a_follower_joins_only_with_all_that_its_leader_began_with() {
     let mut partition = written(1);
     partition.leave_isr(THREE).unwrap();

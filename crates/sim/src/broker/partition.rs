@@ -101,7 +101,7 @@ impl<C: Clone> Partition<C> {
         let leader = nodes.first().copied();
         for replica in &mut replicas {
             replica.life = Life::Up(if Some(replica.node) == leader {
-                Role::Leader(Reign { epoch: 0, since: 0, begins: 0, isr })
+                Role::Leader(Reign { epoch: 0, since: 0, isr })
             } else {
                 Role::Follower { epoch: 0, synced: true }
             });

@@ -39,8 +39,6 @@ pub(super) struct Reign {
     pub(super) epoch: i32,
     /// Leader epoch at which it took over: later ones it kept its place through.
     pub(super) since: i32,
-    /// Its end offset when it became leader: who has less is not in sync.
-    pub(super) begins: i64,
     /// The ISR it knows.
     pub(super) isr: NodeSet,
 }

@@ -100,13 +100,13 @@ impl<C: Clone> Partition<C> {
     /// Adds a follower to the ISR.
     ///
     /// # Errors
-    /// [`Refused::NotInSync`] until it has fetched what the leader had when it took over and what is
-    /// committed; otherwise as [`Partition::fetch`].
+    /// [`Refused::NotInSync`] until it has fetched from this leader (a fetch brings all that the leader had
+    /// when it took over, which may be more than its lagging high watermark) and while it lacks
+    /// anything committed; otherwise as [`Partition::fetch`].
     pub fn join_isr(&mut self, node: NodeId) -> Result<(), Refused> {
         let epoch = self.leader_epoch;
         let (follower, leader) = self.pair(node)?;
-        let begins = leader.reign().map_or(0, |reign| reign.begins);
-        if !follower.follows(epoch) || follower.log.end() < leader.watermark.max(begins) {
+        if !follower.follows(epoch) || follower.log.end() < leader.watermark {
             return Err(Refused::NotInSync);
         }
         let leader = leader.node;
@@ -289,9 +289,7 @@ impl<C: Clone> Partition<C> {
         let Life::Up(role) = &mut replica.life else { return };
         *role = match (*role, leads) {
             (Role::Leader(reign), true) => Role::Leader(Reign { epoch, isr, ..reign }),
-            (Role::Follower { .. }, true) => {
-                Role::Leader(Reign { epoch, since: epoch, begins: replica.log.end(), isr })
-            }
+            (Role::Follower { .. }, true) => Role::Leader(Reign { epoch, since: epoch, isr }),
             (Role::Follower { epoch: known, synced }, false) if known == epoch => {
                 Role::Follower { epoch, synced }
             }
