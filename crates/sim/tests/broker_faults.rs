@@ -371,3 +371,32 @@ fn acknowledged_batches_survive_every_clean_schedule() {
         "{acknowledged} acknowledged, {refused} refused"
     );
 }
+
+#[test]
+fn whole_segments_below_a_durable_log_start_go_and_no_others() {
+    let bases = |partition: &Partition<u32>| {
+        partition.entries(ONE).iter().map(|entry| entry.base_offset).collect::<Vec<_>>()
+    };
+    let mut rolled = written(2);
+    rolled.roll(ONE);
+    let _ = rolled.produce(call(ONE), &batch(2, 1));
+    rolled.settle(0);
+    rolled.delete_records(3).unwrap();
+    assert_eq!(bases(&rolled), [0, 1, 2]);
+    rolled.checkpoint(ONE);
+    assert_eq!(bases(&rolled), [2]);
+    assert_eq!(rolled.log(), []);
+    // A segment border that was truncated away is none any more.
+    let mut truncated = written(3);
+    truncated.elect(TWO, Deposed::Unaware).unwrap();
+    let _ = truncated.produce(call(ONE), &batch(3, 2));
+    truncated.roll(ONE);
+    truncated.learn(ONE).unwrap();
+    let _ = truncated.produce(call(TWO), &batch(3, 2));
+    truncated.settle(0);
+    truncated.elect(ONE, Deposed::Informed).unwrap();
+    truncated.settle(0);
+    truncated.delete_records(5).unwrap();
+    truncated.checkpoint(ONE);
+    assert_eq!(bases(&truncated), [0, 1, 2, 3]);
+}

@@ -1,6 +1,6 @@
 //! Plays one script of the vector table against a fresh model cluster.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use candor_sim::broker::{
     Batch, Cluster, Config, Flaw, NodeId, PartAnswer, Partition, ProducePart, ProduceRequest,
@@ -19,10 +19,10 @@ pub(crate) struct Stage {
     profile: Profile,
     cluster: Cluster<u32>,
     now: i64,
-    pids: HashMap<String, i64>,
+    pids: BTreeMap<String, i64>,
     id: [u8; 16],
     old_id: [u8; 16],
-    waiting: HashMap<String, RequestId>,
+    waiting: BTreeMap<String, RequestId>,
     arrived: Vec<(RequestId, Vec<PartAnswer>)>,
 }
 
@@ -59,12 +59,12 @@ impl Stage {
         let ids: Vec<NodeId> = (1..=nodes).map(NodeId).collect();
         let mut cluster = Cluster::new(profile, &ids, START);
         let id = cluster.create_topic(TOPIC, 4, replicas);
-        let (waiting, arrived) = (HashMap::new(), Vec::new());
+        let (waiting, arrived) = (BTreeMap::new(), Vec::new());
         Self {
             profile,
             cluster,
             now: START,
-            pids: HashMap::new(),
+            pids: BTreeMap::new(),
             id,
             old_id: [0; 16],
             waiting,
