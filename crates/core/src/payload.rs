@@ -59,6 +59,14 @@ pub trait Payload: Clone + Eq + Debug {
     /// Takes out the record at `index` (`< count()`); those behind it move up.
     fn remove(&mut self, index: u32);
 
+    /// Takes out the records at these indexes, which ascend. Worth overriding where `remove`
+    /// rewrites what stays.
+    fn remove_all(&mut self, indexes: &[u32]) {
+        for index in indexes.iter().rev() {
+            self.remove(*index);
+        }
+    }
+
     /// Keeps the first `at` records and returns the others.
     #[must_use]
     fn split_off(&mut self, at: u32) -> Self;

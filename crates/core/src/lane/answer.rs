@@ -162,20 +162,20 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             Meaning::Refused(_) | Meaning::Conflict => return given_up.refuse(),
             Meaning::Doubtful => return given_up.add_doubt(attempt.route, attempt.id),
         };
-        let (fence, count) = (given_up.fence, given_up.doubt.count);
+        let (bounds, count) = (given_up.bounds(), given_up.doubt.count);
         let acknowledged = Acknowledged {
             position: attempt.position,
             end: base.map(|base| base.after(count)),
             max_timestamp: given_up.max_timestamp,
         };
-        let agrees = base.is_none_or(|base| {
-            R::offsets_agree(OffsetFacts { previous_end: None, base, count, next_base: fence })
-        });
+        let agrees = base.is_none_or(|base| R::offsets_agree(OffsetFacts { bounds, base, count }));
         if given_up.log == self.memory.log && !agrees {
             return self.contradiction(base);
         }
         let given_up = self.given_up.remove(index);
-        self.attempts.settle(attempt.position, SettledAs::Written { base });
+        let settled =
+            base.map_or(SettledAs::Concluded { bounds, count }, |base| SettledAs::Written { base });
+        self.attempts.settle(attempt.position, settled);
         self.tell(given_up.records, Outcome::Delivered { base });
         let same_identity = self.identity() == Some(given_up.doubt.identity);
         if R::touches_counters(same_identity) {

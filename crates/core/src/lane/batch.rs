@@ -60,19 +60,20 @@ impl<P: Payload> Records<P> {
     pub(super) fn take(&mut self, mut leaves: impl FnMut(usize, &Entry) -> bool) -> Vec<Told> {
         let mut taken = Vec::new();
         let mut position = 0;
-        let mut kept = 0;
-        let payload = &mut self.payload;
         self.entries.retain(|entry| {
             let leaving = leaves(position, entry);
             if leaving {
                 taken.push(entry.to_told(position));
-                payload.remove(kept);
-            } else {
-                kept += 1;
             }
             position += 1;
             !leaving
         });
+        if self.entries.is_empty() {
+            self.payload = P::empty();
+        } else if !taken.is_empty() {
+            let indexes: Vec<u32> = taken.iter().map(|told| told.index).collect();
+            self.payload.remove_all(&indexes);
+        }
         self.expiry = earliest(&self.entries);
         taken
     }

@@ -212,7 +212,12 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
             None => 0,
             Some(SettledAs::NotWritten) => 1,
             Some(SettledAs::Forgotten) => 2,
-            Some(SettledAs::Written { base }) => 3 + offset_word(base),
+            Some(SettledAs::Written { base }) => 3 + offset_word(Some(base)),
+            Some(SettledAs::Concluded { bounds, count }) => {
+                offset_word(bounds.previous_end) << 40
+                    | offset_word(bounds.next_base) << 20
+                    | u64::from(count) << 10
+            }
         });
     }
 

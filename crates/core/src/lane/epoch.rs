@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::action::{Notice, Outcome};
 use crate::payload::Payload;
-use crate::rules::{GivenUpEnd, NextIdentity, Rules, SettledAs, Stage, Standing};
+use crate::rules::{Bounds, GivenUpEnd, NextIdentity, Rules, SettledAs, Stage, Standing};
 use crate::time::Instant;
 use crate::verdict::{NeverReason, Proof};
 
@@ -95,6 +95,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             Slot::Written { .. } | Slot::Overtaken => false,
         };
         let lowest = self.span.iter().find(|(_, slot)| refused(slot)).map(|(p, _)| p);
+        let bounds: Vec<_> = self.in_doubt().map(|(p, _)| (p, self.bounds(p))).collect();
         let mut back = Vec::new();
         let mut left_in_doubt = false;
         for (position, slot) in self.span.drain() {
@@ -113,7 +114,9 @@ impl<P: Payload, R: Rules> Lane<P, R> {
                             back.push(self.thaw(position, batch, Past::Unreachable));
                         } else {
                             left_in_doubt = true;
-                            self.give_up(position, batch, end.reason());
+                            let bounds = bounds.iter().find(|(p, _)| *p == position);
+                            let bounds = bounds.map_or_else(Bounds::default, |(_, it)| *it);
+                            self.give_up(position, batch, end.reason(), bounds);
                         }
                     }
                 },
@@ -142,12 +145,19 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         sealed
     }
 
-    fn give_up(&mut self, position: Position, mut batch: SequencedBatch<P>, reason: NeverReason) {
+    fn give_up(
+        &mut self,
+        position: Position,
+        mut batch: SequencedBatch<P>,
+        reason: NeverReason,
+        bounds: Bounds,
+    ) {
         let last = self.memory.last_acknowledged();
         let newly = batch.tell(|_| true);
         let doubt = batch.doubt(last);
         self.tell(newly, Outcome::Unknown(doubt));
-        self.given_up.push(GivenUp::new(position, batch, last, reason, self.memory.log));
+        let log = self.memory.log;
+        self.given_up.push(GivenUp::new(position, batch, last, reason, bounds, log));
     }
 
     /// S10: the next epoch, or a fresh producer id.

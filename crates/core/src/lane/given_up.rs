@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::action::Told;
 use crate::ids::{AttemptId, Offset, RouteId};
 use crate::payload::Payload;
-use crate::rules::{Rules, Standing};
+use crate::rules::{Bounds, Rules, Standing};
 use crate::verdict::{Doubt, NeverReason};
 
 use super::batch::{SequencedBatch, Tally};
@@ -23,6 +23,7 @@ pub(super) struct GivenUp {
     tally: Tally,
     /// The first offset acknowledged under a newer epoch of the same producer id (Th. 2).
     pub(super) fence: Option<Offset>,
+    bounds: Bounds,
     pub(super) log: u32,
 }
 
@@ -33,6 +34,7 @@ impl GivenUp {
         batch: SequencedBatch<P>,
         last_acknowledged: Option<Offset>,
         reason: NeverReason,
+        bounds: Bounds,
         log: u32,
     ) -> Self {
         Self {
@@ -42,9 +44,16 @@ impl GivenUp {
             reason,
             max_timestamp: batch.max_timestamp(),
             tally: batch.tally,
+            bounds,
             fence: None,
             log,
         }
+    }
+
+    /// S13: a late 0 must name an offset between its neighbours, and before the fence.
+    pub(super) fn bounds(&self) -> Bounds {
+        let next = self.bounds.next_base.into_iter().chain(self.fence).min();
+        Bounds { next_base: next, ..self.bounds }
     }
 
     pub(super) fn refuse(&mut self) {

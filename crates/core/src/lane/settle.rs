@@ -6,7 +6,7 @@ use crate::action::{Notice, Outcome};
 use crate::ids::Offset;
 use crate::payload::Payload;
 use crate::rules::{
-    GateFacts, OffsetFacts, PredecessorFacts, ProofFacts, Rules, SettledAs, Standing,
+    Bounds, GateFacts, OffsetFacts, PredecessorFacts, ProofFacts, Rules, SettledAs, Standing,
 };
 use crate::time::Instant;
 use crate::verdict::Proof;
@@ -34,7 +34,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             self.tell_in_doubt(attempt.position);
             return self.contradiction(base);
         }
-        self.settle_predecessors(now, attempt);
+        self.settle_predecessors(now, attempt, base);
         if R::shows_timestamp_type(offered) {
             self.memory.see_timestamp_type(log_append_time);
         }
@@ -47,7 +47,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.conflicts = 0;
         self.renewal = Retry::AT_ONCE;
         self.raise_fence(base);
-        self.written(attempt.position, base);
+        self.written(attempt.position, base, None);
         self.open_gate(now, attempt);
         self.after_settling();
     }
@@ -57,15 +57,18 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         for position in self.predecessors(attempt) {
             self.tell_in_doubt(position);
         }
-        self.written(attempt.position, None);
+        self.written(attempt.position, None, None);
         self.after_settling();
     }
 
     fn agrees(&self, attempt: &Attempt, base: Option<Offset>, count: u32) -> bool {
         let Some(base) = base else { return true };
-        if attempt.log != self.memory.log {
-            return true;
-        }
+        let bounds = self.bounds(attempt.position);
+        attempt.log != self.memory.log || R::offsets_agree(OffsetFacts { bounds, base, count })
+    }
+
+    /// S13: the written batches around a position.
+    pub(super) fn bounds(&self, position: Position) -> Bounds {
         let written = |(position, slot): (Position, &Slot<P>)| match slot {
             Slot::Written { base: Some(base), count } => {
                 Some((position, *base, base.after(*count)))
@@ -75,26 +78,31 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             | Slot::Vacated(_)
             | Slot::Overtaken => None,
         };
-        let mut before =
-            self.span.iter().filter_map(written).filter(|(p, ..)| *p < attempt.position);
-        let behind = self.span.iter().filter_map(written).find(|(p, ..)| *p > attempt.position);
-        R::offsets_agree(OffsetFacts {
+        let mut before = self.span.iter().filter_map(written).filter(|(p, ..)| *p < position);
+        let behind = self.span.iter().filter_map(written).find(|(p, ..)| *p > position);
+        Bounds {
             previous_end: before.next_back().map(|(_, _, end)| end).or(self.memory.baseline),
-            base,
-            count,
             next_base: behind.map(|(_, base, _)| base),
-        })
+        }
     }
 
-    /// The batch is in the log.
-    fn written(&mut self, position: Position, base: Option<Offset>) {
+    /// The batch is in the log; if nobody said where, then before `proof`.
+    fn written(&mut self, position: Position, base: Option<Offset>, proof: Option<Offset>) {
+        let bounds = self.bounds(position);
         let count = self.span.batch_mut(position).map_or(0, |batch| batch.count());
         let Some(Slot::Unsettled(batch)) =
             self.span.replace(position, Slot::Written { base, count })
         else {
             return;
         };
-        self.attempts.settle(position, SettledAs::Written { base });
+        let settled = match base {
+            Some(base) => SettledAs::Written { base },
+            None => {
+                let next_base = proof.or(bounds.next_base);
+                SettledAs::Concluded { bounds: Bounds { next_base, ..bounds }, count }
+            }
+        };
+        self.attempts.settle(position, settled);
         self.tell(batch.told(), Outcome::Delivered { base });
     }
 
@@ -117,7 +125,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 
     /// S22: a later 0 proves its predecessors, or tells that the broker lost our state.
-    fn settle_predecessors(&mut self, now: Instant, attempt: &Attempt) {
+    fn settle_predecessors(&mut self, now: Instant, attempt: &Attempt, base: Option<Offset>) {
         let predecessors = self.predecessors(attempt);
         let vacated = self.span.vacated().filter(|vacated| *vacated < attempt.position);
         if predecessors.is_empty() && vacated.is_none() {
@@ -134,7 +142,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         });
         if proved {
             for position in predecessors {
-                self.written(position, None);
+                self.written(position, None, base);
             }
         } else {
             self.overtake(attempt.position);

@@ -203,18 +203,31 @@ pub enum NextIdentity {
 /// Asked by [`Rules::offsets_agree`](super::Rules::offsets_agree).
 ///
 /// ```
-/// use candor_core::{Offset, rules::{Honest, OffsetFacts, Rules}};
+/// use candor_core::{Offset, rules::{Bounds, Honest, OffsetFacts, Rules}};
 /// let base = Offset::new(5).unwrap();
-/// assert!(!Honest::offsets_agree(OffsetFacts { previous_end: Offset::new(6), base, count: 1, next_base: None }));
+/// let bounds = Bounds { previous_end: Offset::new(6), next_base: None };
+/// assert!(!Honest::offsets_agree(OffsetFacts { bounds, base, count: 1 }));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OffsetFacts {
-    /// The offset behind the newest written batch before it.
-    pub previous_end: Option<Offset>,
+    /// What stands around the batch.
+    pub bounds: Bounds,
     /// The offset it was answered.
     pub base: Offset,
     /// Records in it.
     pub count: u32,
+}
+
+/// The written batches around a batch, as far as their offsets are known (S13).
+///
+/// ```
+/// use candor_core::rules::Bounds;
+/// assert_eq!(Bounds::default().previous_end, None);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Bounds {
+    /// The offset behind the newest written batch before it.
+    pub previous_end: Option<Offset>,
     /// The first offset of the oldest written batch behind it.
     pub next_base: Option<Offset>,
 }
@@ -227,10 +240,17 @@ pub struct OffsetFacts {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SettledAs {
-    /// In the log.
+    /// In the log, at this offset.
     Written {
-        /// Where, unless concluded.
-        base: Option<Offset>,
+        /// Offset of its first record.
+        base: Offset,
+    },
+    /// In the log, by conclusion.
+    Concluded {
+        /// What stands around it.
+        bounds: Bounds,
+        /// Records in it.
+        count: u32,
     },
     /// Not in the log, by V3 or because it was overtaken.
     NotWritten,

@@ -178,8 +178,9 @@ pub trait Rules: Clone + Copy + Debug + PartialEq + Eq + 'static {
 
     /// S13: offsets of successive written batches strictly increase and do not overlap.
     fn offsets_agree(facts: OffsetFacts) -> bool {
-        let after_previous = facts.previous_end.is_none_or(|end| end <= facts.base);
-        let before_next = facts.next_base.is_none_or(|next| facts.base.after(facts.count) <= next);
+        let Bounds { previous_end, next_base } = facts.bounds;
+        let after_previous = previous_end.is_none_or(|end| end <= facts.base);
+        let before_next = next_base.is_none_or(|next| facts.base.after(facts.count) <= next);
         after_previous && before_next
     }
 
@@ -187,8 +188,11 @@ pub trait Rules: Clone + Copy + Debug + PartialEq + Eq + 'static {
     fn contradicts(settled: SettledAs, base: Option<Offset>) -> bool {
         match settled {
             SettledAs::NotWritten => true,
-            SettledAs::Written { base: Some(known) } => base.is_some_and(|base| base != known),
-            SettledAs::Written { base: None } | SettledAs::Forgotten => false,
+            SettledAs::Written { base: known } => base.is_some_and(|base| base != known),
+            SettledAs::Concluded { bounds, count } => {
+                base.is_some_and(|base| !Self::offsets_agree(OffsetFacts { bounds, base, count }))
+            }
+            SettledAs::Forgotten => false,
         }
     }
 
