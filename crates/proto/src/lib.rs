@@ -25,6 +25,8 @@ mod tickets;
 mod timers;
 mod worklist;
 
+pub use candor_wire::ErrorCode;
+
 pub use address::{Address, BadAddress};
 pub use completion::FlushId;
 pub use config::{Config, ConfigError};

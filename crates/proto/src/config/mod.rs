@@ -188,7 +188,11 @@ impl Config {
     }
 
     /// The bootstrap addresses, at least one.
-    pub(crate) fn addresses(&self) -> Result<Vec<Address>, ConfigError> {
+    ///
+    /// # Errors
+    ///
+    /// There is none, or one that is no address.
+    pub fn addresses(&self) -> Result<Vec<Address>, ConfigError> {
         if self.bootstrap.is_empty() {
             return Err(ConfigError::NoBootstrap);
         }

@@ -90,9 +90,26 @@ impl<R: Rules> Producer<R> {
             return Err(WhyRefused::Full);
         }
         let born = born.min(now);
-        let asked = record.asked_deadline().map_or(self.limits.deadline, span);
-        let deadline = born + asked.min(self.limits.longest_deadline);
+        let deadline = self.deadline_of(born, record);
         Ok(Admitted { cost, born, deadline })
+    }
+
+    /// When the verdict of a record is due whose sending began at `born`, accepted or not.
+    pub fn deadline_of(&self, born: Instant, record: &Record<'_>) -> Instant {
+        let asked = record.asked_deadline().map_or(self.limits.deadline, span);
+        born + asked.min(self.limits.longest_deadline)
+    }
+
+    /// Fetches a producer id before the first record needs one: a broker that gives it is reachable
+    /// and takes idempotent producers.
+    pub fn prepare(&mut self, now: Instant) {
+        self.clock.at(now);
+        self.foresee();
+    }
+
+    /// Whether there is a producer id.
+    pub fn is_prepared(&self) -> bool {
+        self.identities.pool.next(None).is_some()
     }
 
     /// Metadata and an id are asked for as soon as a record makes them necessary.
