@@ -21,7 +21,10 @@ struct Client {
 
 impl Client {
     fn connect(address: SocketAddr) -> Self {
-        Self { stream: TcpStream::connect(address).unwrap(), correlation: 0 }
+        let stream = TcpStream::connect(address).unwrap();
+        // An answer that never comes fails its test instead of hanging it.
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        Self { stream, correlation: 0 }
     }
 
     fn send(&mut self, api: i16, version: i16, body: &[u8]) -> RequestHeader {
