@@ -107,7 +107,12 @@ impl Brokers {
 
     /// KIP-1102: only the bootstrap addresses count from now on.
     pub(crate) fn forget_all(&mut self) {
-        self.take_list([]);
+        self.peers.retain(|endpoint, _| matches!(endpoint, Endpoint::Seed(_)));
+    }
+
+    /// Whether it failed last time.
+    pub(crate) fn is_suspect(&self, endpoint: Endpoint) -> bool {
+        self.peers.get(&endpoint).is_some_and(|peer| peer.failures > 0)
     }
 
     /// How many brokers the cluster has, as far as we know.

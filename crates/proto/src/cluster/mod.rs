@@ -35,8 +35,10 @@ pub(crate) enum Change {
     Leader(TopicKey, i32),
     /// The partition's leader is confirmed (K5, L4).
     Confirmed(TopicKey, i32, LeaderEpoch),
-    /// One answer is not enough (S21): ask another broker.
+    /// One answer is not enough (S21): ask another broker at once.
     AskAnother(TopicKey),
+    /// Nor are two from the same broker: ask another after a wait.
+    Undecided(TopicKey),
     /// The connection goes to an address that its broker no longer has.
     Moved(RouteId),
 }
@@ -229,7 +231,8 @@ impl Cluster {
         }
         let leaders = leaders(&info.partitions, version);
         topic.take_leaders::<R>(&leaders, by, rule, |partition, heard| match heard {
-            Heard::Nothing | Heard::Waiting => {}
+            Heard::Nothing => {}
+            Heard::Waiting => changes.push(Change::Undecided(key)),
             Heard::Changed => changes.push(Change::Leader(key, partition)),
             Heard::AskAnother => changes.push(Change::AskAnother(key)),
             Heard::Confirmed => {

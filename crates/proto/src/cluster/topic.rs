@@ -20,6 +20,29 @@ pub(crate) struct Source {
     pub(crate) request: u64,
 }
 
+/// What two answers that agree amount to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Together {
+    /// They count as two.
+    Two,
+    /// They count as one.
+    One,
+    /// They count as one, and the second tells who gave it: it is the one to be remembered.
+    Better,
+}
+
+impl Source {
+    fn and(self, later: Self, age: Span) -> Together {
+        if two_answers_count((self.broker, self.at), (later.broker, later.at), age) {
+            Together::Two
+        } else if self.broker.is_none() && later.broker.is_some() {
+            Together::Better
+        } else {
+            Together::One
+        }
+    }
+}
+
 /// A leader and its epoch, as an answer tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
@@ -100,19 +123,18 @@ impl Partition {
             return Heard::Changed;
         }
         match self.older {
-            Some(once) if once.told == told => {
-                let (first, second) = ((once.by.broker, once.by.at), (by.broker, by.at));
-                if !two_answers_count(first, second, age) {
-                    return Heard::Waiting;
+            Some(once) if once.told == told => match once.by.and(by, age) {
+                Together::Two => {
+                    self.follow(told);
+                    return Heard::Changed;
                 }
-                self.follow(told);
-                Heard::Changed
-            }
-            Some(_) | None => {
-                self.older = Some(Once { told, by });
-                Heard::AskAnother
-            }
+                Together::One => return Heard::Waiting,
+                Together::Better => {}
+            },
+            Some(_) | None => {}
         }
+        self.older = Some(Once { told, by });
+        Heard::AskAnother
     }
 
     fn follow(&mut self, told: Told) {
@@ -123,15 +145,14 @@ impl Partition {
     fn answer(&mut self, by: Source, age: Span, alone: bool) -> Heard {
         let Some(question) = &mut self.question else { return Heard::Nothing };
         if by.request <= question.after || self.followed.leader.is_none() {
-            return Heard::Waiting;
+            return Heard::Nothing;
         }
-        let enough =
-            |first: Source| two_answers_count((first.broker, first.at), (by.broker, by.at), age);
-        match question.first {
+        let together = question.first.map_or(Together::Better, |first| first.and(by, age));
+        match together {
             _ if alone => {}
-            Some(first) if enough(first) => {}
-            Some(_) => return Heard::Waiting,
-            None => {
+            Together::Two => {}
+            Together::One => return Heard::Waiting,
+            Together::Better => {
                 question.first = Some(by);
                 return Heard::AskAnother;
             }
@@ -322,7 +343,7 @@ mod tests {
     fn a_question_needs_two_answers_that_were_asked_for_after_it() {
         let mut topic = topic(&[told(1, 7)]);
         topic.partition_mut(0).unwrap().ask(5);
-        assert_eq!(hear(&mut topic, told(1, 7), by(1, 1, 5)), Heard::Waiting);
+        assert_eq!(hear(&mut topic, told(1, 7), by(1, 1, 5)), Heard::Nothing);
         assert_eq!(hear(&mut topic, told(1, 7), by(1, 1, 6)), Heard::AskAnother);
         assert_eq!(hear(&mut topic, told(1, 7), by(1, 1, 7)), Heard::Waiting);
         assert_eq!(hear(&mut topic, told(1, 7), by(2, 1, 8)), Heard::Confirmed);

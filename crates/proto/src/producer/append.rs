@@ -44,7 +44,7 @@ impl<R: Rules> Producer<R> {
             Ok(admitted) => admitted,
             Err(why) => {
                 if why == WhyRefused::Full {
-                    self.hurry();
+                    self.all_is_due();
                 }
                 return Err(Refused { record, why });
             }
@@ -196,16 +196,22 @@ impl<R: Rules> Producer<R> {
         if self.cluster.topic(topic).is_none_or(|topic| topic.count() == 0) {
             return;
         }
+        let mut due = false;
         for _ in 0..ROUTED_PER_STEP {
             let Some((ticket, raw)) = self.router.next(topic) else { break };
+            if ticket >= self.due_before {
+                self.hurry_up(&mut due);
+            }
             let key = self.choose(now, topic, &raw.record);
             match self.append_to(now, key, ticket, raw.born, raw.deadline, &raw.record) {
                 Ok(()) => {
                     self.tickets.moved(ticket, Held::Lane(key));
+                    due |= ticket < self.due_before;
                 }
                 Err(_) => self.end_raw(topic, ticket, Proof::NeverOffered),
             }
         }
+        self.hurry_up(&mut due);
         if self.router.holds(topic) {
             self.todo.push(Chore::Route(topic));
         } else {
@@ -214,11 +220,15 @@ impl<R: Rules> Producer<R> {
         self.todo.push(Chore::Unrouted);
     }
 
-    /// Nothing of the topic waits any more: flushes and closing reach its lanes now.
-    fn drained(&mut self, now: Instant, topic: TopicKey) {
-        if self.flushes.is_pending() {
+    /// A flush, or a full memory, reaches records that were not routed then.
+    fn hurry_up(&mut self, due: &mut bool) {
+        if core::mem::take(due) {
             self.hurry();
         }
+    }
+
+    /// Nothing of the topic waits any more: closing reaches its lanes now.
+    fn drained(&mut self, now: Instant, topic: TopicKey) {
         if let Life::Closing { deadline } = self.life {
             let lanes: Vec<_> = self.lanes.of_topic(topic).collect();
             lanes.into_iter().for_each(|key| self.close_lane(now, key, deadline));

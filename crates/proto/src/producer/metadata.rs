@@ -78,8 +78,11 @@ impl<R: Rules> Producer<R> {
     /// The least busy connection that may speak; another broker's than `avoid` if that is possible.
     /// Without one, somebody is dialled.
     fn way(&mut self, now: Instant, avoid: Option<NodeId>) -> Way {
-        let avoided =
-            |connection: &Connection| avoid.is_some() && connection.endpoint.broker() == avoid;
+        // Who answers at a bootstrap address nobody knows: it could be the same broker.
+        let avoided = |connection: &Connection| {
+            let broker = connection.endpoint.broker();
+            avoid.is_some() && (broker.is_none() || broker == avoid)
+        };
         let best =
             self.connections.iter().filter(|(_, connection)| connection.may_ask(now)).min_by_key(
                 |(_, connection)| {
@@ -132,7 +135,6 @@ impl<R: Rules> Producer<R> {
                 return Err(fault);
             }
         };
-        self.cluster.asks.answered(now, true);
         for change in changes {
             self.change(now, change, by);
         }
@@ -176,20 +178,27 @@ impl<R: Rules> Producer<R> {
                 self.cluster.asks.at_once(topic);
                 self.cluster.asks.avoid(by.broker);
             }
+            Change::Undecided(topic) => {
+                self.cluster.asks.again(topic);
+                self.cluster.asks.avoid(by.broker);
+            }
         }
     }
 
     /// L1: what is still open is asked for again, after a wait.
     fn want_what_is_open(&mut self, now: Instant) {
+        let lost: Vec<_> = self.lanes.leaderless.iter().copied().collect();
+        for key in lost {
+            self.place_lane(now, key);
+            self.todo.push(Chore::Lane(key));
+        }
         let leaderless = self.lanes.leaderless.iter().filter_map(|key| self.lanes.get(*key));
         let open: Vec<TopicKey> = leaderless
             .map(|slot| slot.topic)
             .chain(self.router.topics().filter(|topic| !self.is_routable(*topic)))
             .chain(self.cluster.open_questions())
             .collect();
-        if !open.is_empty() {
-            self.cluster.asks.answered(now, false);
-        }
+        self.cluster.asks.answered(now, open.is_empty());
         open.into_iter().for_each(|topic| self.cluster.asks.again(topic));
         self.todo.push(Chore::Metadata);
     }

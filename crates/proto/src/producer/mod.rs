@@ -66,6 +66,8 @@ pub struct Producer<R: Rules = Honest> {
     budget: Budget,
     doubts: Doubts,
     flushes: Flushes,
+    /// Records with smaller tickets are due as soon as they are routed.
+    due_before: Ticket,
     timers: Timers,
     todo: Worklist<Chore>,
     outbox: VecDeque<Output>,
@@ -175,6 +177,7 @@ impl<R: Rules> Producer<R> {
             budget: Budget::new(config.memory),
             doubts: Doubts::default(),
             flushes: Flushes::new(),
+            due_before: Ticket(0),
             timers: Timers::default(),
             todo: Worklist::new(),
             outbox: VecDeque::new(),
@@ -253,7 +256,7 @@ impl<R: Rules> Producer<R> {
     /// Everything accepted so far is due; [`Output::Flushed`] comes when all of it has its verdict.
     pub fn flush(&mut self, now: Instant) -> FlushId {
         self.clock.at(now);
-        self.hurry();
+        self.all_is_due();
         self.todo.push(Chore::Flushes);
         self.flushes.start(self.tickets.next())
     }
@@ -322,7 +325,13 @@ impl<R: Rules> Producer<R> {
         self.tell(now, key, Event::Close { deadline });
     }
 
-    /// Makes everything due that lingers.
+    /// Everything accepted so far is due, routed or not.
+    fn all_is_due(&mut self) {
+        self.due_before = self.tickets.next();
+        self.hurry();
+    }
+
+    /// Makes everything due that lingers in lanes.
     fn hurry(&mut self) {
         let now = self.clock.now;
         while let Some(key) = self.lanes.lingering.pop() {

@@ -116,9 +116,14 @@ impl<R: Rules> Producer<R> {
             self.cluster.brokers.detach(before, key);
         }
         let attached = leader.leader.filter(|node| self.cluster.brokers.attach(*node, key));
+        let newly = slot.at != attached;
         slot.at = attached;
         let (topic, told) = (slot.topic, slot.told);
         let endpoint = attached.map(Endpoint::Broker);
+        if newly && endpoint.is_some_and(|endpoint| self.cluster.brokers.is_suspect(endpoint)) {
+            self.cluster.asks.again(topic);
+            self.todo.push(Chore::Metadata);
+        }
         let connection = endpoint.and_then(|at| self.cluster.brokers.connection(at));
         let is_ready = |conn: &RouteId| {
             self.connections.get(conn).is_some_and(|connection| connection.versions().is_some())

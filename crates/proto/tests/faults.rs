@@ -1,0 +1,470 @@
+//! Things go wrong between the producer and the brokers.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use core::time::Duration;
+
+use bytes::Bytes;
+use candor_core::{NeverReason, Proof, Resolution, Verdict};
+use candor_proto::{
+    Config, Fault, Handed, Input, Loss, Notice, Output, Producer, Record, Waiting, WhyRefused,
+};
+use support::{Cluster, START, Script, World, config, ms};
+
+fn faults(world: &World) -> Vec<&Fault> {
+    let why = world.notices.iter().filter_map(|notice| match notice {
+        Notice::ConnectionFailed { why, .. } => Some(why),
+        Notice::Partition { .. }
+        | Notice::NoProducerId { .. }
+        | Notice::TopicRefused { .. }
+        | Notice::TopicRecreated { .. } => None,
+    });
+    why.collect()
+}
+
+/// A world in which topic `t` was used already: leaders, id and gate are there.
+fn warm(config: &Config, cluster: Cluster) -> World {
+    let mut world = World::new(config, cluster);
+    let ticket = world.say("warm");
+    world.settle();
+    world.assert_offset(ticket, 0);
+    world.cluster.seen.clear();
+    world.notices.clear();
+    world
+}
+
+#[test]
+fn a_cut_after_the_append_is_resent_unchanged_and_delivered_once() {
+    let mut world = warm(&config(), Cluster::new(1, 1));
+    world.cluster.script = [Script::AppendAndCut].into();
+    let ticket = world.say("a");
+    world.run_until_told(&[ticket]);
+    world.assert_offset(ticket, 1);
+    assert_eq!(world.cluster.log("t", 0), ["warm", "a"]);
+    assert_eq!(world.cluster.offered("t", 0), [(0, 1, 1), (0, 1, 1)]);
+    assert_eq!(faults(&world), [&Fault::Lost(Loss::Broken)]);
+}
+
+#[test]
+fn a_silent_broker_loses_its_connection_and_the_batch_goes_again() {
+    let mut world = warm(&config(), Cluster::new(1, 1));
+    world.cluster.script = [Script::Swallow].into();
+    let ticket = world.say("a");
+    world.run_until_told(&[ticket]);
+    world.assert_offset(ticket, 1);
+    assert_eq!(faults(&world), [&Fault::RequestTimeout]);
+    assert!(world.now >= START + ms(30_000) && world.now < START + ms(32_000));
+}
+
+#[test]
+fn bytes_that_were_never_handed_over_leave_no_doubt() {
+    let mut world = warm(&config(), Cluster::new(1, 1));
+    world.stuck.insert("b1".to_owned());
+    let ticket = world.say("a");
+    world.settle();
+    assert_eq!(world.producer.why(ticket), Waiting::Partition(candor_core::Why::Transmit));
+    world.down.insert("b1".to_owned());
+    world.run(ms(120_000));
+    assert_eq!(world.verdict(ticket), Some(Verdict::NotDelivered(Proof::Refused)));
+}
+
+#[test]
+fn bytes_that_may_have_been_handed_over_leave_doubt() {
+    let mut world = warm(&config(), Cluster::new(1, 1));
+    world.stuck.insert("b1".to_owned());
+    let ticket = world.say("a");
+    world.settle();
+    world.down.insert("b1".to_owned());
+    let conn = world.conns("b1")[0];
+    world.links.remove(&conn);
+    let lost = Input::Lost { conn, handed: Handed::Unknown, why: Loss::Broken };
+    world.producer.handle(world.now, lost).unwrap();
+    world.run(ms(119_999));
+    assert_eq!(world.verdict(ticket), None);
+    world.run(ms(1));
+    assert!(matches!(world.verdict(ticket), Some(Verdict::Unknown(_))));
+    world.down.clear();
+    world.stuck.clear();
+    world.run(ms(2_000));
+    let (_, resolution) = world.resolutions[&ticket];
+    assert!(matches!(resolution, Resolution::Delivered { .. }), "{resolution:?}");
+    assert_eq!(world.cluster.log("t", 0), ["warm", "a"]);
+}
+
+#[test]
+fn answers_that_cannot_be_believed_end_the_connection_and_decide_nothing() {
+    for (script, expected) in [
+        (Script::Garbage, "malformed"),
+        (Script::WrongCorrelation, "out of turn"),
+        (Script::Contradict, "contradicts"),
+    ] {
+        let mut world = warm(&config(), Cluster::new(1, 1));
+        world.cluster.script = [script.clone()].into();
+        let ticket = world.say("a");
+        world.settle();
+        assert_eq!(world.verdict(ticket), None, "{script:?}");
+        world.run_until_told(&[ticket]);
+        world.assert_offset(ticket, 1);
+        assert!(faults(&world)[0].to_string().contains(expected), "{:?}", faults(&world));
+        assert_eq!(world.cluster.log("t", 0), ["warm", "a"]);
+    }
+}
+
+#[test]
+fn answers_for_more_than_was_asked_count_and_end_the_connection() {
+    for script in [Script::AnswerTwice, Script::AnswerMore] {
+        let mut world = warm(&config(), Cluster::new(1, 1));
+        world.cluster.script = [script].into();
+        let ticket = world.say("a");
+        world.settle();
+        world.assert_offset(ticket, 1);
+        assert_eq!(faults(&world), [&Fault::Contradiction]);
+    }
+}
+
+#[test]
+fn a_partition_left_out_of_an_answer_is_in_doubt_alone() {
+    let mut world = warm(&config(), Cluster::new(1, 2));
+    world.send(Record::to("t").partition(1).value("warm"));
+    world.settle();
+    world.cluster.script = [Script::AnswerLess].into();
+    let here = world.send(Record::to("t").partition(0).value("a"));
+    let left_out = world.send(Record::to("t").partition(1).value("b"));
+    world.settle();
+    world.assert_offset(here, 1);
+    assert_eq!(world.verdict(left_out), None);
+    world.run_until_told(&[left_out]);
+    world.assert_offset(left_out, 1);
+    assert_eq!(faults(&world), [&Fault::Contradiction; 0]);
+}
+
+#[test]
+fn a_dead_leader_is_not_waited_for() {
+    let mut world = warm(&config(), Cluster::new(3, 1));
+    world.down.insert("b1".to_owned());
+    world.cluster.partition("t", 0).leader = 2;
+    world.cluster.partition("t", 0).epoch = 1;
+    world.cut("b1");
+    let ticket = world.say("a");
+    world.run_until_told(&[ticket]);
+    world.assert_offset(ticket, 1);
+    assert!(world.now < START + ms(500), "{:?}", world.now.since(START));
+    assert_eq!(world.cluster.seen[0].node, 2);
+}
+
+#[test]
+fn a_leader_that_swallows_connections_does_not_hide_the_others() {
+    let mut world = warm(&config(), Cluster::new(3, 1));
+    world.hung.insert("b1".to_owned());
+    world.cluster.partition("t", 0).leader = 2;
+    world.cluster.partition("t", 0).epoch = 1;
+    world.cut("b1");
+    world.cut("seed");
+    let ticket = world.say("a");
+    world.run_until_told(&[ticket]);
+    world.assert_offset(ticket, 1);
+    assert!(world.now < START + ms(1_000), "{:?}", world.now.since(START));
+}
+
+#[test]
+fn a_leader_hint_is_followed_without_metadata() {
+    let mut world = warm(&config(), Cluster::new(2, 1));
+    world.cluster.partition("t", 0).leader = 2;
+    world.cluster.partition("t", 0).epoch = 3;
+    world.cluster.script = [Script::Moved(2, 3)].into();
+    let asked = world.cluster.metadata_requests.len();
+    let ticket = world.say("a");
+    let now = world.now;
+    world.settle();
+    world.assert_offset(ticket, 1);
+    assert_eq!((world.now, world.cluster.seen.last().unwrap().node), (now, 2));
+    assert!(world.cluster.metadata_requests.len() <= asked + 1);
+}
+
+#[test]
+fn older_hints_and_older_leaders_are_not_followed() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.partition("t", 0).epoch = 7;
+    let mut world = warm(&config(), cluster);
+    world.cluster.script = [Script::Moved(2, 7), Script::Moved(2, 6)].into();
+    let ticket = world.say("a");
+    world.run_until_told(&[ticket]);
+    world.assert_offset(ticket, 1);
+    assert!(world.cluster.seen.iter().all(|seen| seen.node == 1));
+}
+
+#[test]
+fn a_lower_epoch_is_followed_once_two_brokers_say_so() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.partition("t", 0).epoch = 7;
+    let mut world = warm(&config(), cluster);
+    world.cluster.partition("t", 0).leader = 2;
+    world.cluster.partition("t", 0).epoch = 6;
+    let ticket = world.say("a");
+    world.run_until_told(&[ticket]);
+    world.assert_offset(ticket, 1);
+    assert_eq!(world.cluster.seen.last().unwrap().node, 2);
+    assert!(world.now < START + ms(2_000), "{:?}", world.now.since(START));
+}
+
+#[test]
+fn what_is_in_doubt_never_goes_to_a_topic_made_anew() {
+    let mut world = warm(&config(), Cluster::new(1, 1));
+    world.cluster.script = [Script::AppendAndCut].into();
+    let doubtful = world.say("a");
+    world.settle();
+    world.cluster.create("t", 2, 1);
+    let behind = world.say("b");
+    world.run_until_told(&[doubtful, behind]);
+    assert!(matches!(world.verdict(doubtful), Some(Verdict::Unknown(_))));
+    let (_, resolution) = world.resolutions[&doubtful];
+    assert!(
+        matches!(resolution, Resolution::Never { reason: NeverReason::TopicRecreated, .. }),
+        "{resolution:?}"
+    );
+    world.assert_offset(behind, 0);
+    assert_eq!(world.cluster.log("t", 0), ["b"]);
+    assert!(world.notices.contains(&Notice::TopicRecreated { topic: "t".into() }));
+}
+
+#[test]
+fn connections_are_tried_again_after_growing_waits() {
+    let mut world = World::new(&Config::new(["seed:1", "other:1"]), Cluster::new(1, 1));
+    world.down.extend(["seed".to_owned(), "other".to_owned()]);
+    let ticket = world.say("a");
+    world.run(ms(60_000));
+    let hosts: Vec<_> = world.connects.iter().map(|(_, host)| host.as_str()).collect();
+    assert_eq!(hosts[..4], ["seed", "other", "seed", "other"]);
+    assert!((60..250).contains(&hosts.len()), "{} tries in a minute", hosts.len());
+    world.down.clear();
+    world.run(ms(2_000));
+    world.assert_offset(ticket, 0);
+}
+
+#[test]
+fn a_broker_that_accepts_and_says_nothing_is_given_up() {
+    let mut world = World::new(&Config::new(["mute:1", "seed:1"]), Cluster::new(1, 1));
+    world.mute.insert("mute".to_owned());
+    let ticket = world.say("a");
+    world.run_until_told(&[ticket]);
+    world.assert_offset(ticket, 0);
+    assert_eq!(faults(&world), [&Fault::ConnectTimeout]);
+    assert!(world.now <= START + ms(10_100));
+}
+
+#[test]
+fn a_greeting_that_leads_to_an_end_keeps_the_waits_growing() {
+    let mut world = World::new(&config(), Cluster::new(1, 1));
+    world.mute.insert("seed".to_owned());
+    world.say("a");
+    for _ in 0..10 {
+        world.run(ms(1_100));
+        world.cut("seed");
+    }
+    world.run(ms(5_000));
+    assert!(world.connects.len() <= 12, "{}", world.connects.len());
+}
+
+#[test]
+fn rebootstrap_drops_everything_and_starts_from_the_seeds() {
+    let mut world = warm(&config(), Cluster::new(2, 2));
+    let before = world.connects.len();
+    world.cluster.metadata_error = 129;
+    world.cluster.script = [Script::Refuse(5)].into();
+    let ticket = world.say("a");
+    world.settle();
+    world.run(ms(100));
+    world.cluster.metadata_error = 0;
+    world.run_until_told(&[ticket]);
+    world.assert_offset(ticket, 1);
+    assert!(faults(&world).contains(&&Fault::Rebootstrap), "{:?}", world.notices);
+    assert!(world.connects[before..].iter().any(|(_, host)| host == "seed"));
+    assert_eq!(world.cluster.offered("t", 0).last(), Some(&(0, 1, 1)), "sequences survive");
+}
+
+#[test]
+fn nothing_is_written_into_another_cluster() {
+    let mut world = warm(&config(), Cluster::new(1, 1));
+    world.cluster.id = "two".to_owned();
+    world.cluster.create("t", 2, 1);
+    world.cluster.script = [Script::Refuse(5); 1].into();
+    let ticket = world.say("a");
+    world.settle();
+    world.cluster.seen.clear();
+    world.run(ms(121_000));
+    assert!(world.verdict(ticket).is_some());
+    assert!(faults(&world).contains(&&Fault::ForeignCluster));
+}
+
+#[test]
+fn memory_has_a_bound_and_comes_back() {
+    let mut world = World::new(&config().memory(20_000), Cluster::new(1, 1));
+    world.down.insert("seed".to_owned());
+    let mut tickets = Vec::new();
+    let refused = loop {
+        let record = Record::to("t").partition(0).value("x".repeat(100));
+        match world.producer.append(world.now, world.now, record) {
+            Ok(ticket) => tickets.push(ticket),
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(refused.why, WhyRefused::Full);
+    assert_eq!(refused.record.value_bytes().unwrap().len(), 100);
+    assert!(world.producer.stats().memory <= 20_000);
+    assert!((40..90).contains(&tickets.len()), "{}", tickets.len());
+    world.down.clear();
+    world.run_until_told(&tickets);
+    assert!(world.producer.room() > 15_000);
+    let more = world.say("y");
+    world.settle();
+    assert!(matches!(world.verdict(more), Some(Verdict::Delivered { .. })));
+}
+
+#[test]
+fn a_full_memory_ends_lingering() {
+    let config = config().memory(8_000).linger(Duration::from_secs(10));
+    let mut world = World::new(&config, Cluster::new(1, 1));
+    let now = world.now;
+    while world.producer.append(now, now, Record::to("t").value("x")).is_ok() {}
+    world.settle();
+    assert!(!world.verdicts.is_empty(), "nothing left although the memory is full");
+    assert_eq!(world.now, now);
+}
+
+#[test]
+fn reported_unknowns_hold_no_more_than_their_share() {
+    let config = config().memory(150_000).deadline(Duration::from_secs(1));
+    let mut world = World::new(&config, Cluster::new(2, 2));
+    let warm: Vec<_> = [0, 1]
+        .map(|p| world.send(Record::to("t").partition(p).value("warm")))
+        .into_iter()
+        .collect();
+    world.run_until_told(&warm);
+    world.mute.insert("b1".to_owned());
+    for _ in 0..40 {
+        let record = || Record::to("t").partition(0).value("x".repeat(10_000));
+        let _ = world.producer.append(world.now, world.now, record());
+        world.run(ms(500));
+        let healthy = world.send(Record::to("t").partition(1).value("fine"));
+        world.settle();
+        assert!(matches!(world.verdict(healthy), Some(Verdict::Delivered { .. })));
+    }
+    assert!(world.producer.stats().memory <= 150_000);
+    world.run(ms(31_000));
+    let shed = world.resolutions.values().filter(|(_, resolution)| {
+        matches!(resolution, Resolution::Never { reason: NeverReason::MemoryPressure, .. })
+    });
+    assert!(shed.count() > 0, "{:?}", world.resolutions);
+}
+
+#[test]
+fn flush_waits_for_verdicts_and_makes_everything_due() {
+    let config = config().linger(Duration::from_secs(60));
+    let mut world = World::new(&config, Cluster::new(1, 3));
+    for partition in 0..3 {
+        world.send(Record::to("t").partition(partition).value("x"));
+    }
+    let id = world.producer.flush(world.now);
+    let later = world.send(Record::to("t").partition(0).value("lingers"));
+    world.settle();
+    assert_eq!(world.flushed, [id]);
+    assert_eq!(world.verdicts.len(), 3);
+    assert_eq!((world.verdict(later), world.now), (None, START));
+    let empty = world.producer.flush(world.now);
+    world.settle();
+    assert_eq!(world.flushed, [id, empty]);
+}
+
+#[test]
+fn close_delivers_what_it_can_and_then_says_so() {
+    let config = config().linger(Duration::from_secs(60));
+    let mut world = World::new(&config, Cluster::new(1, 1));
+    let ticket = world.say("a");
+    world.producer.close(world.now, world.after(5_000));
+    let refused = world.producer.append(world.now, world.now, Record::to("t")).unwrap_err();
+    assert_eq!(refused.why, WhyRefused::Closed);
+    world.settle();
+    world.assert_offset(ticket, 0);
+    assert_eq!(world.closed, Some(START));
+    assert!(world.links.is_empty());
+    assert_eq!(world.producer.deadline(), None);
+}
+
+#[test]
+fn close_ends_by_its_deadline_whatever_happens() {
+    let mut world = warm(&config(), Cluster::new(1, 1));
+    world.cluster.script = [Script::Swallow].into();
+    let doubtful = world.say("a");
+    world.settle();
+    let raw = world.send(Record::to("nowhere").value("b"));
+    world.mute.insert("b1".to_owned());
+    let id = world.producer.flush(world.now);
+    world.producer.close(world.now, world.after(3_000));
+    world.run(ms(2_999));
+    assert_eq!((world.closed, world.verdicts.len()), (None, 1));
+    world.run(ms(1));
+    assert_eq!(world.closed, Some(START + ms(3_000)));
+    assert_eq!(world.verdict(raw), Some(Verdict::NotDelivered(Proof::NeverOffered)));
+    assert!(matches!(world.verdict(doubtful), Some(Verdict::Unknown(_))));
+    let (_, resolution) = world.resolutions[&doubtful];
+    assert!(matches!(resolution, Resolution::Never { reason: NeverReason::Closed, .. }));
+    assert_eq!(world.flushed, [id]);
+}
+
+#[test]
+fn a_request_lost_twice_is_split_to_one_partition_each() {
+    let mut world = warm(&config(), Cluster::new(1, 4));
+    let send = |world: &mut World| -> Vec<_> {
+        (0..4).map(|p| world.send(Record::to("t").partition(p).value("x"))).collect()
+    };
+    let warm = send(&mut world);
+    world.run_until_told(&warm);
+    world.cluster.seen.clear();
+    let lost = 8;
+    world.cluster.script = vec![Script::AppendAndCut; lost].into();
+    let tickets = send(&mut world);
+    world.run_until_told(&tickets);
+    let mut losses = [0; 4];
+    assert_eq!(world.cluster.seen[0].batches.len(), 4);
+    for (number, seen) in world.cluster.seen.iter().enumerate() {
+        for batch in &seen.batches {
+            let partition = batch.1 as usize;
+            assert!(losses[partition] < 2 || seen.batches.len() == 1, "{seen:?}");
+            losses[partition] = if number < lost { losses[partition] + 1 } else { 0 };
+        }
+    }
+}
+
+#[test]
+fn nothing_new_is_offered_while_the_window_is_full() {
+    let config = config().write_window(1_000).batch_size(500);
+    let mut world = warm(&config, Cluster::new(1, 2));
+    world.send(Record::to("t").partition(1).value("warm"));
+    world.settle();
+    world.stuck.insert("b1".to_owned());
+    for _ in 0..20 {
+        for partition in 0..2 {
+            world.send(Record::to("t").partition(partition).value("x".repeat(400)));
+        }
+    }
+    let before = world.producer.stats().counts.offers;
+    world.settle();
+    let offers = world.producer.stats().counts.offers - before;
+    assert!((2..=4).contains(&offers), "{offers} offers into a window of 1000 bytes");
+}
+
+#[test]
+fn a_wrong_peer_is_named() {
+    let mut producer: Producer = Producer::new(&config(), 1, START).unwrap();
+    producer.append(START, START, Record::to("t")).unwrap();
+    let Some(Output::Connect { conn, .. }) = producer.poll(START) else { panic!() };
+    producer.handle(START, Input::Connected { conn }).unwrap();
+    let bytes = Bytes::from_static(b"HTTP/1.1 400 Bad Request\r\n");
+    producer.handle(START, Input::Received { conn, bytes }).unwrap();
+    let outputs: Vec<_> = core::iter::from_fn(|| producer.poll(START)).collect();
+    assert_eq!(outputs[0], Output::Disconnect { conn, abort: true });
+    let Output::Notice(notice) = &outputs[1] else { panic!("{outputs:?}") };
+    assert!(notice.to_string().contains("HTTP server"), "{notice}");
+}
