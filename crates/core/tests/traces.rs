@@ -16,8 +16,8 @@ const TABLE: &str = include_str!("traces/table.txt");
 
 /// Traces that wait for a fix of the lane.
 const WAITING: &[&str] = &[
-    "T42 an offset that contradicts a conclusion (S13)",
-    "T46 it cannot have come before what was acknowledged before it (S13)",
+    "T51 what was overtaken in doubt is proved by no later 0 (S22)",
+    "T57 nor does the 0 after that: a 45 for what was overtaken shows only the one that overtook (S22)",
 ];
 
 /// The traces of the table: title first, then one line of steps after the other.
