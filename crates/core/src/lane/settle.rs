@@ -106,7 +106,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.tell(batch.told(), Outcome::Delivered { base });
     }
 
-    fn after_settling(&mut self) {
+    pub(super) fn after_settling(&mut self) {
         if let Some(end) = self.span.trim() {
             self.memory.baseline = Some(end);
         }
@@ -127,12 +127,13 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     /// S22: a later 0 proves its predecessors, or tells that the broker lost our state.
     fn settle_predecessors(&mut self, now: Instant, attempt: &Attempt, base: Option<Offset>) {
         let predecessors = self.predecessors(attempt);
+        let provable = self.provable(attempt, &predecessors);
         let vacated = self.span.vacated().filter(|vacated| *vacated < attempt.position);
         if predecessors.is_empty() && vacated.is_none() {
             return;
         }
         let facts: Vec<_> =
-            predecessors.iter().filter_map(|p| self.predecessor_facts(*p, attempt)).collect();
+            provable.iter().filter_map(|p| self.predecessor_facts(*p, attempt)).collect();
         let proved = R::proves(&ProofFacts {
             known: self.memory.known::<R>(now, &self.config),
             vacated_between: vacated.is_some(),
@@ -141,12 +142,20 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             predecessors: &facts,
         });
         if proved {
-            for position in predecessors {
+            for position in provable {
                 self.written(position, None, base);
             }
         } else {
             self.overtake(attempt.position);
         }
+    }
+
+    /// S22: those that no written or overtaken batch stands behind.
+    fn provable(&self, attempt: &Attempt, predecessors: &[Position]) -> Vec<Position> {
+        let before = self.span.iter().rev().filter(|(p, _)| *p < attempt.position);
+        let passed = before.filter(|(_, slot)| slot.is_passed()).map(|(p, _)| p).next();
+        let provable = predecessors.iter().copied();
+        provable.filter(|p| R::may_still_be_proved(passed.is_some_and(|last| *p < last))).collect()
     }
 
     fn predecessor_facts(&self, position: Position, attempt: &Attempt) -> Option<PredecessorFacts> {
@@ -196,7 +205,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 
     /// Nothing of this slot is sent behind its successor.
-    fn pass_over(&mut self, position: Position) {
+    pub(super) fn pass_over(&mut self, position: Position) {
         let outcome = Outcome::NotDelivered(Proof::Overtaken);
         match self.span.replace(position, Slot::Overtaken) {
             Some(Slot::Unsettled(batch)) => {

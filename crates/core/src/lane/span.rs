@@ -41,6 +41,14 @@ impl<P: Payload> Slot<P> {
         }
     }
 
+    /// A 0 passed it: it is written, or will not be.
+    pub(super) fn is_passed(&self) -> bool {
+        match self {
+            Self::Written { .. } | Self::Overtaken => true,
+            Self::Unsettled(_) | Self::Vacated(_) => false,
+        }
+    }
+
     fn is_vacated(&self) -> bool {
         match self {
             Self::Vacated(_) => true,

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::action::{Outcome, Told};
+use crate::action::{Notice, Outcome, Told};
 use crate::payload::Payload;
 use crate::rules::{Class, Rules, SettledAs, Standing};
 use crate::time::Instant;
@@ -29,8 +29,24 @@ pub(super) enum Cause {
 impl<P: Payload, R: Rules> Lane<P, R> {
     /// V1, V2: gives up what will not be resent unchanged, and what is refused before it.
     pub(super) fn give_up_slots(&mut self) {
+        self.pass_over_refused();
         while let Some((position, cause)) = self.next_to_give_up() {
             self.vacate(position, cause);
+        }
+    }
+
+    /// S22: what turns out refused behind a 0 that passed it keeps its epoch, and ends.
+    fn pass_over_refused(&mut self) {
+        let written = self.span.iter().rev().find(|(_, slot)| slot.is_passed()).map(|(p, _)| p);
+        let refused = self.span.unsettled().find(|(position, batch)| {
+            written.is_some_and(|written| *position < written)
+                && R::vacated_with(batch.standing::<R>(), self.attempts.open_of(*position))
+        });
+        if let Some(position) = refused.map(|(position, _)| position) {
+            self.pass_over(position);
+            self.notice(Notice::StateLost);
+            self.after_settling();
+            self.pass_over_refused();
         }
     }
 

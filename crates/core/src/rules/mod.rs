@@ -233,7 +233,13 @@ pub trait Rules: Clone + Copy + Debug + PartialEq + Eq + 'static {
         offered >= highest
     }
 
-    /// S22: whether a 0 proves all unsettled batches before it.
+    /// S22: whether a later 0 may prove a batch that an earlier one passed by unproved. It may
+    /// not: what stands behind the batch, and not the batch, explains every answer since.
+    fn may_still_be_proved(passed_by: bool) -> bool {
+        !passed_by
+    }
+
+    /// S22: whether a 0 proves the unsettled batches before it.
     fn proves(facts: &ProofFacts<'_>) -> bool {
         if !facts.known || facts.vacated_between {
             return false;
