@@ -192,6 +192,7 @@ impl<R: Runtime> Driver<R> {
         let sound = !self.shared.is_poisoned() && !std::thread::panicking();
         let (mut guard, now) = self.shared.enter_as_driver();
         let state = &mut *guard;
+        state.end_line(WhyNot::DriverGone);
         if sound && !state.life.is_over() {
             tell(state, now, &mut self.facts);
             state.machine.close(now, now);
