@@ -72,14 +72,16 @@ def parse_ledger(lines, count):
 
 
 def check_ledger(records, entries, log):
-    """The ledger tells the truth: each line stands where it says, and nothing else is in the log."""
-    for entry, record in zip(entries, records, strict=True):
+    """The ledger tells the truth: each line stands where it says, and nothing else is in the log. A line that is delivered at an
+    offset nobody knows is counted here; which it is, `check_partitions` and `check_order` see."""
+    told = [(entry, record) for entry, record in zip(entries, records, strict=True) if entry.offset is not None]
+    for entry, record in told:
         there = log.get(entry.partition, [])
-        ensure(entry.offset is not None and entry.offset < len(there), "the log ends before the offset the ledger names", entry)
+        ensure(entry.offset < len(there), "the log ends before the offset the ledger names", entry)
         found = there[entry.offset]
         ensure(found == record, "the log holds something else where the ledger points", entry, f"expected {record}", f"found {found}")
-    places = {(entry.partition, entry.offset) for entry in entries}
-    ensure(len(places) == len(entries), f"{len(entries) - len(places)} lines share their place with another")
+    places = {(entry.partition, entry.offset) for entry, _ in told}
+    ensure(len(places) == len(told), f"{len(told) - len(places)} lines share their place with another")
     held = sum(map(len, log.values()))
     ensure(held == len(records), f"the log holds {held} records, the input {len(records)}")
 
@@ -88,6 +90,8 @@ def check_order(entries):
     """Within a partition, offsets rise with lines."""
     last = {}
     for entry in entries:
+        if entry.offset is None:
+            continue
         before = last.get(entry.partition)
         ensure(before is None or before.offset < entry.offset, "order within a partition", before, entry)
         last[entry.partition] = entry
@@ -107,6 +111,21 @@ def check_sequence(expected, found, where):
     for at, (want, got) in enumerate(zip(expected, found, strict=False)):
         ensure(want == got, f"{where}, offset {at}", f"expected {want}", f"found {got}")
     ensure(len(expected) == len(found), where, f"expected {len(expected)} records", f"found {len(found)}")
+
+
+def check_claims(claims, found):
+    """What the application was told at last, [(value, claim, offset)] in order of sending, against the values of the log:
+    `delivered` stands there once, at its offset if one was told, `not_delivered` nowhere, `never` at most once; in order,
+    and nothing else."""
+    places = {value: at for at, value in enumerate(found)}
+    ensure(len(places) == len(found), "a value twice in the log", found)
+    for value, claim, offset in claims:
+        at = places.get(value)
+        ensure(claim in ("delivered", "not_delivered", "never"), "an unknown claim", value, claim)
+        ensure(claim != "delivered" or at is not None, "delivered, but not in the log", value, found)
+        ensure(claim != "delivered" or offset in (None, at), "not at its offset", value, offset, found)
+        ensure(claim != "not_delivered" or at is None, "not delivered, but in the log", value, found)
+    check_sequence([value for value, _, _ in claims if value in places], found, "the log")
 
 
 def check_batches(batches, records, epochs):

@@ -4,7 +4,7 @@ import json
 import unittest
 
 from checks import (
-    Failed, check_batches, check_ledger, check_order, check_partitions, check_sequence, parse_input, parse_ledger, parse_log,
+    Failed, check_batches, check_claims, check_ledger, check_order, check_partitions, check_sequence, parse_input, parse_ledger, parse_log,
 )  # fmt: skip
 from foreign import Batch, parse_segment
 
@@ -65,6 +65,29 @@ class Checks(unittest.TestCase):
                 check_ledger(RECORDS, entries(), log)
             with self.subTest("without the ledger: " + message), self.assertRaises(Failed):
                 check_partitions(RECORDS, log, PARTITIONS)
+
+    def test_unknown_offset_is_not_a_lost_record(self):
+        lines = ledger([(0, 0), (1, None), (0, 1), (1, 1)])
+        check_ledger(RECORDS, parse_ledger(lines, 4), parse_log(DUMP))
+        check_order(parse_ledger(lines, 4))
+        with self.assertRaisesRegex(Failed, "the log holds 3"):
+            check_ledger(RECORDS, parse_ledger(ledger([(0, 0), (1, 0), (0, 1), (1, None)]), 4), parse_log(DUMP[:3]))
+
+    def test_claims(self):
+        claims = [("a", "delivered", 0), ("b", "not_delivered", None), ("c", "never", None), ("d", "delivered", None)]
+        check_claims(claims, ["a", "c", "d"])
+        check_claims(claims, ["a", "d"])
+        faults = {
+            "twice": ["a", "c", "d", "c"],
+            "but not in": ["a", "c"],
+            "not at its offset": ["c", "a", "d"],
+            "but in the log": ["a", "b", "d"],
+            "offset 1": ["a", "d", "c"],
+            "expected 2 records": ["a", "d", "x"],
+        }
+        for message, log in faults.items():
+            with self.subTest(message), self.assertRaisesRegex(Failed, message):
+                check_claims(claims, log)
 
     def test_shared_place(self):
         with self.assertRaisesRegex(Failed, "share"):
