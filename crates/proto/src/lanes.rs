@@ -9,7 +9,7 @@ use candor_wire::{NodeId, RecordBatch};
 use crate::budget::LaneDoubt;
 use crate::router::TopicKey;
 use crate::rules_local::mix;
-use crate::worklist::Worklist;
+use crate::worklist::LaneList;
 
 /// Names a lane inside a producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,9 +79,9 @@ pub(crate) struct Lanes<R: Rules> {
     slots: Vec<Slot<R>>,
     by_place: BTreeMap<(TopicKey, i32), LaneKey>,
     /// Lanes that may have a batch for a connection.
-    ready: BTreeMap<RouteId, Worklist<LaneKey>>,
+    ready: BTreeMap<RouteId, LaneList>,
     /// Lanes that got records since the last flush.
-    pub(crate) lingering: Worklist<LaneKey>,
+    pub(crate) lingering: LaneList,
     /// Lanes with work whose partition has no leader that can be reached.
     pub(crate) leaderless: BTreeSet<LaneKey>,
     config: LaneConfig,
@@ -89,12 +89,12 @@ pub(crate) struct Lanes<R: Rules> {
 }
 
 impl<R: Rules> Lanes<R> {
-    pub(crate) const fn new(config: LaneConfig, seed: u64) -> Self {
+    pub(crate) fn new(config: LaneConfig, seed: u64) -> Self {
         Self {
             slots: Vec::new(),
             by_place: BTreeMap::new(),
             ready: BTreeMap::new(),
-            lingering: Worklist::new(),
+            lingering: LaneList::default(),
             leaderless: BTreeSet::new(),
             config,
             seed,
@@ -152,7 +152,7 @@ impl<R: Rules> Lanes<R> {
 
     /// The lane has, or may have, a batch for this connection.
     pub(crate) fn is_ready(&mut self, key: LaneKey, conn: RouteId) {
-        self.ready.entry(conn).or_insert_with(Worklist::new).push(key);
+        self.ready.entry(conn).or_default().push(key);
     }
 
     /// Whether some lane may have a batch for the connection.
@@ -162,11 +162,11 @@ impl<R: Rules> Lanes<R> {
 
     /// Takes the lanes that may have a batch for the connection; put them back with
     /// [`put_ready`](Self::put_ready).
-    pub(crate) fn take_ready(&mut self, conn: RouteId) -> Worklist<LaneKey> {
-        self.ready.remove(&conn).unwrap_or_else(Worklist::new)
+    pub(crate) fn take_ready(&mut self, conn: RouteId) -> LaneList {
+        self.ready.remove(&conn).unwrap_or_default()
     }
 
-    pub(crate) fn put_ready(&mut self, conn: RouteId, list: Worklist<LaneKey>) {
+    pub(crate) fn put_ready(&mut self, conn: RouteId, list: LaneList) {
         if !list.is_empty() {
             self.ready.insert(conn, list);
         }

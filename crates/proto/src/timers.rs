@@ -36,6 +36,9 @@ pub(crate) struct Timers {
 impl Timers {
     /// Sets the owner's alarm, or takes it away.
     pub(crate) fn arm(&mut self, timer: Timer, deadline: Option<Deadline>) {
+        if self.by_owner.get(&timer).copied() == deadline {
+            return;
+        }
         let before = match deadline {
             Some(deadline) => self.by_owner.insert(timer, deadline),
             None => self.by_owner.remove(&timer),

@@ -105,9 +105,14 @@ impl Brokers {
         }
     }
 
-    /// KIP-1102: only the bootstrap addresses count from now on.
-    pub(crate) fn forget_all(&mut self) {
-        self.peers.retain(|endpoint, _| matches!(endpoint, Endpoint::Seed(_)));
+    /// KIP-1102: only the bootstrap addresses count from now on. Gives the lanes that were attached.
+    pub(crate) fn forget_all(&mut self) -> BTreeSet<LaneKey> {
+        let mut lanes = BTreeSet::new();
+        self.peers.retain(|endpoint, peer| {
+            lanes.append(&mut peer.lanes);
+            matches!(endpoint, Endpoint::Seed(_))
+        });
+        lanes
     }
 
     /// Whether it failed last time.

@@ -93,8 +93,8 @@ impl Cluster {
     }
 
     /// The topic, which is in use now: asked for if it is new, or if what is known is old.
-    pub(crate) fn using(&mut self, name: &str, now: Instant) -> TopicKey {
-        let key = match self.find(name) {
+    pub(crate) fn using(&mut self, known: Option<TopicKey>, name: &str, now: Instant) -> TopicKey {
+        let key = match known {
             Some(key) => key,
             None => {
                 let key = TopicKey(self.topics.len() as u32);

@@ -40,7 +40,8 @@ impl<R: Rules> Producer<R> {
         record: Record<'r>,
     ) -> Result<Ticket, Refused<'r>> {
         let now = self.clock.at(now);
-        let admitted = match self.admit(now, born, &record) {
+        let known = self.cluster.find(record.topic());
+        let admitted = match self.admit(now, born, &record, known) {
             Ok(admitted) => admitted,
             Err(why) => {
                 if why == WhyRefused::Full {
@@ -49,7 +50,7 @@ impl<R: Rules> Producer<R> {
                 return Err(Refused { record, why });
             }
         };
-        let topic = self.cluster.using(record.topic(), now);
+        let topic = self.cluster.using(known, record.topic(), now);
         self.foresee();
         let routable = self.cluster.topic(topic).is_some_and(|topic| topic.count() > 0);
         if !routable || self.router.holds(topic) {
@@ -66,12 +67,12 @@ impl<R: Rules> Producer<R> {
         now: Instant,
         born: Instant,
         record: &Record<'_>,
+        known: Option<TopicKey>,
     ) -> Result<Admitted, WhyRefused> {
         if self.life != Life::Open {
             return Err(WhyRefused::Closed);
         }
-        if self.cluster.find(record.topic()).is_none() && check_topic_name(record.topic()).is_err()
-        {
+        if known.is_none() && check_topic_name(record.topic()).is_err() {
             return Err(WhyRefused::BadTopic);
         }
         if record.asked_partition().is_some_and(|partition| i32::try_from(partition).is_err()) {
@@ -82,7 +83,7 @@ impl<R: Rules> Producer<R> {
             return Err(WhyRefused::TooLarge { size, limit: self.limits.max_request });
         }
         let cost = record.payload_bytes().saturating_add(RECORD_COST);
-        let pages = self.tickets.bytes_with_next();
+        let pages = self.tickets.bytes();
         if cost.saturating_add(crate::tickets::Tickets::PAGE_BYTES) > self.budget.limit() {
             return Err(WhyRefused::TooLarge { size: cost, limit: self.budget.limit() });
         }
@@ -178,7 +179,7 @@ impl<R: Rules> Producer<R> {
         match slot.lane.handle(now, Event::Append(append)) {
             Ok(()) => {
                 self.lanes.lingering.push(key);
-                self.todo.push(Chore::Lane(key));
+                self.lanes_todo.push(key);
                 Ok(())
             }
             Err(candor_core::Misuse::Closed) => Err(WhyRefused::Closed),

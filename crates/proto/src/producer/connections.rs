@@ -78,7 +78,7 @@ impl<R: Rules> Producer<R> {
 
     fn look_at_lanes_of(&mut self, endpoint: Endpoint) {
         for key in self.cluster.brokers.lanes(endpoint) {
-            self.todo.push(Chore::Lane(key));
+            self.lanes_todo.push(key);
         }
     }
 
@@ -171,7 +171,12 @@ impl<R: Rules> Producer<R> {
             self.outbox.push_back(Output::Disconnect { conn, abort: true });
             self.end(now, conn, Some(Fault::Rebootstrap));
         }
-        self.cluster.brokers.forget_all();
+        for key in self.cluster.brokers.forget_all() {
+            if let Some(slot) = self.lanes.get_mut(key) {
+                slot.at = None;
+            }
+            self.lanes_todo.push(key);
+        }
         self.cluster.asks.brokers();
         self.todo.push(Chore::Metadata);
     }

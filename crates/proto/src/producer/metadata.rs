@@ -164,7 +164,7 @@ impl<R: Rules> Producer<R> {
             }
             Change::Leader(topic, partition) => {
                 if let Some(key) = self.lanes.find(topic, partition) {
-                    self.todo.push(Chore::Lane(key));
+                    self.lanes_todo.push(key);
                 }
             }
             Change::Confirmed(topic, partition, epoch) => {
@@ -190,7 +190,7 @@ impl<R: Rules> Producer<R> {
         let lost: Vec<_> = self.lanes.leaderless.iter().copied().collect();
         for key in lost {
             self.place_lane(now, key);
-            self.todo.push(Chore::Lane(key));
+            self.lanes_todo.push(key);
         }
         let leaderless = self.lanes.leaderless.iter().filter_map(|key| self.lanes.get(*key));
         let open: Vec<TopicKey> = leaderless
@@ -214,7 +214,7 @@ impl<R: Rules> Producer<R> {
         if let Some(conn) = moved {
             self.drain_connection(conn);
             for key in self.cluster.brokers.lanes(endpoint) {
-                self.todo.push(Chore::Lane(key));
+                self.lanes_todo.push(key);
             }
         }
     }
@@ -223,7 +223,7 @@ impl<R: Rules> Producer<R> {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         connection.drain();
         for key in self.cluster.brokers.lanes(connection.endpoint) {
-            self.todo.push(Chore::Lane(key));
+            self.lanes_todo.push(key);
         }
         self.todo.push(Chore::Connection(conn));
     }

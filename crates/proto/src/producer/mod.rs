@@ -29,7 +29,7 @@ use crate::rules_local::mix;
 use crate::stats::{Counts, Stats};
 use crate::tickets::{Held, Tickets};
 use crate::timers::Timers;
-use crate::worklist::Worklist;
+use crate::worklist::{LaneList, Worklist};
 
 /// An idempotent producer without sockets, clock and threads.
 ///
@@ -69,6 +69,9 @@ pub struct Producer<R: Rules = Honest> {
     /// Records with smaller tickets are due as soon as they are routed.
     due_before: Ticket,
     timers: Timers,
+    /// Lanes that were told something, or whose time came.
+    lanes_todo: LaneList,
+    /// Everything else.
     todo: Worklist<Chore>,
     outbox: VecDeque<Output>,
     counts: Counts,
@@ -111,8 +114,6 @@ enum Life {
 /// Something that is to be looked at: `poll` does one after the other, and an idle `poll` none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Chore {
-    /// A lane was told something, or its time came.
-    Lane(LaneKey),
     /// A topic's unrouted records may be routed.
     Route(TopicKey),
     /// Records in unrouted queues are due.
@@ -179,6 +180,7 @@ impl<R: Rules> Producer<R> {
             flushes: Flushes::new(),
             due_before: Ticket(0),
             timers: Timers::default(),
+            lanes_todo: LaneList::default(),
             todo: Worklist::new(),
             outbox: VecDeque::new(),
             counts: Counts::default(),
@@ -217,7 +219,8 @@ impl<R: Rules> Producer<R> {
     /// When to call `poll` again, at the latest. "Never" is `None`.
     pub fn deadline(&self) -> Option<Deadline> {
         let closed = self.life == Life::Closed;
-        if !self.outbox.is_empty() || !(closed || self.todo.is_empty()) {
+        let idle = self.todo.is_empty() && self.lanes_todo.is_empty();
+        if !self.outbox.is_empty() || !(closed || idle) {
             return Some(Deadline { at: self.clock.now, why: Wakeup::Connection });
         }
         if closed { None } else { self.timers.next() }
@@ -283,7 +286,7 @@ impl<R: Rules> Producer<R> {
 
     /// Bytes that records may still take.
     pub fn room(&self) -> usize {
-        let used = self.budget.used() + self.tickets.bytes_with_next();
+        let used = self.budget.used() + self.tickets.bytes();
         self.budget.limit().saturating_sub(used)
     }
 
@@ -303,7 +306,7 @@ impl<R: Rules> Producer<R> {
         Stats {
             counts: self.counts,
             waiting: self.flushes.waiting(),
-            memory: self.budget.used() + self.tickets.bytes_with_next(),
+            memory: self.budget.used() + self.tickets.bytes(),
             memory_limit: self.budget.limit(),
             partitions: self.lanes.len(),
             connections: self.connections.len(),
@@ -318,7 +321,7 @@ impl<R: Rules> Producer<R> {
             self.counts.refused_by_lane += 1;
             debug_assert!(false, "a lane refused what the producer told it");
         }
-        self.todo.push(Chore::Lane(key));
+        self.lanes_todo.push(key);
     }
 
     fn close_lane(&mut self, now: Instant, key: LaneKey, deadline: Instant) {

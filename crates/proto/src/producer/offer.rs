@@ -5,11 +5,11 @@ use candor_core::rules::Rules;
 use candor_core::{Event, HandedOver, Instant, Span};
 use candor_wire::{RequestHeader, Topic, TopicId, produce};
 
-use super::{Chore, Producer};
+use super::Producer;
 use crate::connection::{Conn, Entry, Request, Versions};
 use crate::lanes::LaneKey;
 use crate::rules_local::goes_alone;
-use crate::worklist::Worklist;
+use crate::worklist::LaneList;
 
 /// Bytes that a request has beside topics and client id, at most.
 const AROUND_REQUEST: usize = 64;
@@ -71,7 +71,7 @@ impl<R: Rules> Producer<R> {
         let size = AROUND_REQUEST + self.terms.client_id.len();
         let mut load =
             Load { naming: None, alone: false, batches: Vec::new(), size, earliest: None };
-        let mut asked = Worklist::new();
+        let mut asked = LaneList::default();
         for _ in 0..ready.len() {
             let Some(key) = ready.pop() else { break };
             match self.ask_lane(now, conn, versions, key, &mut load) {
@@ -80,14 +80,14 @@ impl<R: Rules> Producer<R> {
                     ready.push_front(key);
                     break;
                 }
-                Asked::Nothing => self.todo.push(Chore::Lane(key)),
+                Asked::Nothing => self.lanes_todo.push(key),
             }
         }
         while let Some(key) = asked.pop() {
             if self.lanes.get(key).is_some_and(|slot| slot.lane.offerable(now)) {
                 ready.push(key);
             }
-            self.todo.push(Chore::Lane(key));
+            self.lanes_todo.push(key);
         }
         self.lanes.put_ready(conn, ready);
         load

@@ -11,13 +11,14 @@ use crate::io::{Notice, Output, Settlement};
 use crate::lanes::LaneKey;
 use crate::tickets::Held;
 use crate::timers::{Timer, Timers};
-use crate::worklist::Worklist;
+use crate::worklist::{LaneList, Worklist};
 
 impl<R: Rules> Producer<R> {
     /// Does one thing; false if there is nothing to do.
     pub(super) fn step(&mut self, now: Instant) -> bool {
         if self.life == Life::Closed {
             self.todo = Worklist::new();
+            self.lanes_todo = LaneList::default();
             self.timers = Timers::default();
             return false;
         }
@@ -25,9 +26,12 @@ impl<R: Rules> Producer<R> {
             self.went_off(timer);
             return true;
         }
+        if let Some(key) = self.lanes_todo.pop() {
+            self.look_at_lane(now, key);
+            return true;
+        }
         let Some(chore) = self.todo.pop() else { return false };
         match chore {
-            Chore::Lane(key) => self.look_at_lane(now, key),
             Chore::Route(topic) => self.drain(now, topic),
             Chore::Unrouted => self.expire_unrouted(now),
             Chore::Dial(endpoint) => {
@@ -52,7 +56,7 @@ impl<R: Rules> Producer<R> {
 
     fn went_off(&mut self, timer: Timer) {
         match timer {
-            Timer::Lane(key) => self.todo.push(Chore::Lane(key)),
+            Timer::Lane(key) => self.lanes_todo.push(key),
             Timer::Connection(conn) => {
                 self.todo.push(Chore::Connection(conn));
                 // The end of a throttle lets others ask, too.
@@ -70,7 +74,7 @@ impl<R: Rules> Producer<R> {
             Timer::Unrouted => self.todo.push(Chore::Unrouted),
             Timer::Close => {
                 for key in self.lanes.keys() {
-                    self.todo.push(Chore::Lane(key));
+                    self.lanes_todo.push(key);
                 }
                 self.todo.push(Chore::Close);
             }
@@ -110,16 +114,15 @@ impl<R: Rules> Producer<R> {
             return;
         }
         let leader = self.cluster.followed(slot.topic, slot.partition);
-        if slot.at != leader.leader
-            && let Some(before) = slot.at.take()
-        {
-            self.cluster.brokers.detach(before, key);
+        let newly = slot.at != leader.leader;
+        if newly {
+            if let Some(before) = slot.at.take() {
+                self.cluster.brokers.detach(before, key);
+            }
+            slot.at = leader.leader.filter(|node| self.cluster.brokers.attach(*node, key));
         }
-        let attached = leader.leader.filter(|node| self.cluster.brokers.attach(*node, key));
-        let newly = slot.at != attached;
-        slot.at = attached;
         let (topic, told) = (slot.topic, slot.told);
-        let endpoint = attached.map(Endpoint::Broker);
+        let endpoint = slot.at.map(Endpoint::Broker);
         if newly && endpoint.is_some_and(|endpoint| self.cluster.brokers.is_suspect(endpoint)) {
             self.cluster.asks.again(topic);
             self.todo.push(Chore::Metadata);
@@ -138,7 +141,7 @@ impl<R: Rules> Producer<R> {
             }
             Some(endpoint) => {
                 self.lanes.leaderless.remove(&key);
-                if self.cluster.brokers.wants_dial(endpoint) {
+                if connection.is_none() && self.cluster.brokers.wants_dial(endpoint) {
                     self.todo.push(Chore::Dial(endpoint));
                 }
             }
