@@ -10,6 +10,9 @@ use crate::lanes::LaneKey;
 /// What a record costs beside its bytes: its place in lane, ticket table and batch header, in bytes.
 pub(crate) const RECORD_COST: usize = 128;
 
+/// What a record costs more while it waits raw in an unrouted queue, in bytes.
+pub(crate) const RAW_COST: usize = 256;
+
 /// Bytes charged for every record held, in flight or not, against one limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {

@@ -245,6 +245,11 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// The same record without borrowed parts, and without the topic: whoever keeps it knows that.
+    pub(crate) fn into_owned_elsewhere(self) -> Record<'static> {
+        Record { topic: Cow::Borrowed(""), ..self }.into_owned()
+    }
+
     /// Bytes of key, value and headers.
     pub(crate) fn payload_bytes(&self) -> usize {
         let length = |data: Option<&[u8]>| data.map_or(0, <[u8]>::len);

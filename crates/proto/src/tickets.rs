@@ -105,6 +105,16 @@ impl Tickets {
         Some(before)
     }
 
+    /// The record is charged for so many bytes less.
+    pub(crate) fn lighten(&mut self, ticket: Ticket, bytes: u32) {
+        let slot = self
+            .page(ticket.0 / PAGE)
+            .and_then(|page| page.entries.get_mut((ticket.0 % PAGE) as usize));
+        if let Some(Some(entry)) = slot {
+            entry.bytes = entry.bytes.saturating_sub(bytes);
+        }
+    }
+
     /// The record ended: forgets it.
     pub(crate) fn end(&mut self, ticket: Ticket) -> Option<Entry> {
         let number = ticket.0 / PAGE;

@@ -29,11 +29,20 @@ pub(crate) struct Asks {
     brokers: bool,
     not_before: Instant,
     failures: u32,
-    open: Option<RouteId>,
+    open: Option<OpenAsk>,
     sent: u64,
     /// Another broker than this one, if possible.
     avoid: Option<NodeId>,
     waits: Waits,
+}
+
+/// The newest request without an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct OpenAsk {
+    conn: RouteId,
+    topics: BTreeSet<TopicKey>,
+    /// When another broker is asked the same (L1: no broker's silence holds up the others).
+    patience_ends: Instant,
 }
 
 /// The waits between requests.
@@ -93,12 +102,29 @@ impl Asks {
 
     /// Whether a request is to be sent now.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
-        self.open.is_none() && self.due_at().is_some_and(|at| at <= now)
+        self.deadline().is_some_and(|at| at <= now)
+    }
+
+    /// The connection that owes an answer.
+    pub(crate) fn asked(&self) -> Option<RouteId> {
+        self.open.as_ref().map(|open| open.conn)
+    }
+
+    /// There is nobody else to ask: waits on.
+    pub(crate) fn wait_on(&mut self, now: Instant) {
+        let patience = self.patience();
+        if let Some(open) = &mut self.open {
+            open.patience_ends = now + patience;
+        }
+    }
+
+    const fn patience(&self) -> Span {
+        self.waits.longest.times(2)
     }
 
     /// When the next request is to be sent, if nothing else happens.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        if self.open.is_some() { None } else { self.due_at() }
+        self.open.as_ref().map_or_else(|| self.due_at(), |open| Some(open.patience_ends))
     }
 
     fn due_at(&self) -> Option<Instant> {
@@ -112,30 +138,41 @@ impl Asks {
     }
 
     /// The request goes out over this connection, with everything that is wanted.
-    pub(crate) fn start(&mut self, conn: RouteId) -> Ask {
+    pub(crate) fn start(&mut self, now: Instant, conn: RouteId) -> Ask {
         self.sent += 1;
-        self.open = Some(conn);
         self.brokers = false;
         self.avoid = None;
         let mut topics = core::mem::take(&mut self.fresh);
         topics.append(&mut self.again);
+        if let Some(mut unanswered) = self.open.take() {
+            topics.append(&mut unanswered.topics);
+        }
+        let patience_ends = now + self.patience();
+        self.open = Some(OpenAsk { conn, topics: topics.clone(), patience_ends });
         Ask { number: self.sent, topics }
     }
 
     /// The answer came, whatever it said. What is still wanted is put in anew by the caller.
-    pub(crate) fn answered(&mut self, now: Instant, satisfied: bool) {
-        self.open = None;
+    pub(crate) fn answered(&mut self, now: Instant, number: u64, satisfied: bool) {
+        self.over(number);
         self.failures = if satisfied { 0 } else { self.failures.saturating_add(1) };
         self.wait(now);
     }
 
     /// The connection with the request is over; its topics are wanted again.
     pub(crate) fn lost(&mut self, now: Instant, ask: Ask) {
-        self.open = None;
+        self.over(ask.number);
         self.failures = self.failures.saturating_add(1);
         self.brokers = true;
         self.again.extend(ask.topics);
         self.wait(now);
+    }
+
+    /// Requests that were overtaken do not hold up anything.
+    fn over(&mut self, number: u64) {
+        if number == self.sent {
+            self.open = None;
+        }
     }
 
     fn wait(&mut self, now: Instant) {
@@ -162,17 +199,33 @@ mod tests {
         assert!(!asks.is_due(now) && asks.deadline().is_none());
         asks.at_once(A);
         assert!(asks.is_due(now));
-        assert_eq!(asks.start(RouteId(1)).topics, BTreeSet::from([A]));
+        assert_eq!(asks.start(now, RouteId(1)).topics, BTreeSet::from([A]));
         asks.at_once(B);
         assert!(!asks.is_due(now), "one request at a time");
-        asks.answered(now, false);
+        asks.answered(now, 1, false);
         asks.again(A);
         assert!(asks.is_due(now), "B is new");
-        assert_eq!(asks.start(RouteId(1)).topics, BTreeSet::from([A, B]));
-        asks.answered(now, false);
+        assert_eq!(asks.start(now, RouteId(1)).topics, BTreeSet::from([A, B]));
+        asks.answered(now, 2, false);
         asks.again(A);
         assert!(!asks.is_due(now));
         assert!(asks.is_due(asks.deadline().unwrap()));
+    }
+
+    #[test]
+    fn a_silent_broker_is_overtaken_and_may_still_answer() {
+        let now = Instant::from_millis(10_000);
+        let mut asks = asks();
+        asks.at_once(A);
+        asks.start(now, RouteId(1));
+        let patience_ends = asks.deadline().unwrap();
+        assert!(!asks.is_due(now) && asks.is_due(patience_ends));
+        let second = asks.start(patience_ends, RouteId(2));
+        assert_eq!((second.number, second.topics), (2, BTreeSet::from([A])));
+        asks.answered(patience_ends, 1, true);
+        assert_eq!(asks.asked(), Some(RouteId(2)));
+        asks.answered(patience_ends, 2, true);
+        assert_eq!((asks.asked(), asks.deadline()), (None, None));
     }
 
     #[test]
@@ -183,7 +236,7 @@ mod tests {
         for second in 1..7 {
             let now = Instant::from_millis(second * 10_000);
             assert!(asks.is_due(now));
-            let ask = asks.start(RouteId(1));
+            let ask = asks.start(now, RouteId(1));
             assert_eq!((ask.number, ask.topics.len()), (second, 1));
             asks.lost(now, ask);
             waits.push(asks.deadline().unwrap().since(now).as_millis());

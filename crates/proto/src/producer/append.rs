@@ -7,12 +7,12 @@ use candor_core::{
 use candor_wire::{RecordBatch, check_topic_name};
 
 use super::{Chore, Life, Producer, span};
-use crate::budget::RECORD_COST;
+use crate::budget::{RAW_COST, RECORD_COST};
 use crate::io::{Output, Settlement, Waiting};
 use crate::lanes::LaneKey;
 use crate::record::{Record, Refused, WhyRefused};
 use crate::router::{Raw, TopicKey};
-use crate::tickets::{Entry, Held};
+use crate::tickets::{Entry, Held, Tickets};
 
 /// Unrouted records that one step of `poll` routes.
 const ROUTED_PER_STEP: usize = 64;
@@ -54,6 +54,10 @@ impl<R: Rules> Producer<R> {
         self.foresee();
         let routable = self.cluster.topic(topic).is_some_and(|topic| topic.count() > 0);
         if !routable || self.router.holds(topic) {
+            if !self.budget.fits(admitted.cost + RAW_COST, self.tickets.bytes()) {
+                self.all_is_due();
+                return Err(Refused { record, why: WhyRefused::Full });
+            }
             return Ok(self.hold(topic, admitted, record));
         }
         match self.route(now, topic, &admitted, &record) {
@@ -83,11 +87,11 @@ impl<R: Rules> Producer<R> {
             return Err(WhyRefused::TooLarge { size, limit: self.limits.max_request });
         }
         let cost = record.payload_bytes().saturating_add(RECORD_COST);
-        let pages = self.tickets.bytes();
-        if cost.saturating_add(crate::tickets::Tickets::PAGE_BYTES) > self.budget.limit() {
-            return Err(WhyRefused::TooLarge { size: cost, limit: self.budget.limit() });
+        let least = cost.saturating_add(RAW_COST + Tickets::PAGE_BYTES);
+        if least > self.budget.limit() {
+            return Err(WhyRefused::TooLarge { size: least, limit: self.budget.limit() });
         }
-        if !self.budget.fits(cost, pages) {
+        if !self.budget.fits(cost, self.tickets.bytes()) {
             return Err(WhyRefused::Full);
         }
         let born = born.min(now);
@@ -125,9 +129,10 @@ impl<R: Rules> Producer<R> {
     }
 
     fn hold(&mut self, topic: TopicKey, admitted: Admitted, record: Record<'_>) -> Ticket {
-        let ticket = self.accept(Held::Raw(topic), admitted.cost);
+        let ticket = self.accept(Held::Raw(topic), admitted.cost + RAW_COST);
         let Admitted { born, deadline, .. } = admitted;
-        self.router.hold(topic, ticket, Raw { born, deadline, record: record.into_owned() });
+        let record = record.into_owned_elsewhere();
+        self.router.hold(topic, ticket, Raw { born, deadline, record });
         self.todo.push(Chore::Unrouted);
         self.todo.push(Chore::Metadata);
         ticket
@@ -207,6 +212,8 @@ impl<R: Rules> Producer<R> {
             match self.append_to(now, key, ticket, raw.born, raw.deadline, &raw.record) {
                 Ok(()) => {
                     self.tickets.moved(ticket, Held::Lane(key));
+                    self.tickets.lighten(ticket, RAW_COST as u32);
+                    self.budget.release(RAW_COST);
                     due |= ticket < self.due_before;
                 }
                 Err(_) => self.end_raw(topic, ticket, Proof::NeverOffered),

@@ -24,10 +24,19 @@ impl<R: Rules> Producer<R> {
     /// Asks for metadata, if it is due.
     pub(super) fn ask_metadata(&mut self, now: Instant) {
         self.cluster.grow_old(now);
-        if self.cluster.asks.is_due(now)
-            && let Way::Over(conn) = self.way(now, self.cluster.asks.avoided())
-        {
-            self.send_metadata(now, conn);
+        if self.cluster.asks.is_due(now) {
+            let asked = self.cluster.asks.asked();
+            let silent = asked.and_then(|conn| self.connections.get(&conn));
+            let silent = silent.and_then(|connection| connection.endpoint.broker());
+            match self.way(now, silent.or_else(|| self.cluster.asks.avoided())) {
+                Way::Over(conn) if asked != Some(conn) => self.send_metadata(now, conn),
+                Way::Over(_) => {
+                    self.dial_somebody(now);
+                    self.cluster.asks.wait_on(now);
+                }
+                Way::Blocked if asked.is_some() => self.cluster.asks.wait_on(now),
+                Way::Blocked => {}
+            }
         }
         let at = self.cluster.deadline().filter(|at| *at > now);
         self.timers.set(Timer::Metadata, at, Wakeup::Metadata);
@@ -37,7 +46,7 @@ impl<R: Rules> Producer<R> {
         let Self { connections, cluster, terms, limits, .. } = self;
         let Some(connection) = connections.get_mut(&conn) else { return };
         let Some(versions) = connection.versions() else { return };
-        let ask = cluster.asks.start(conn);
+        let ask = cluster.asks.start(now, conn);
         let names: Vec<_> =
             ask.topics.iter().filter_map(|key| cluster.topic(*key)).map(|t| &*t.name).collect();
         let request = metadata::Request {
@@ -138,7 +147,7 @@ impl<R: Rules> Producer<R> {
         for change in changes {
             self.change(now, change, by);
         }
-        self.want_what_is_open(now);
+        self.want_what_is_open(now, ask.number);
         Ok(())
     }
 
@@ -186,7 +195,7 @@ impl<R: Rules> Producer<R> {
     }
 
     /// L1: what is still open is asked for again, after a wait.
-    fn want_what_is_open(&mut self, now: Instant) {
+    fn want_what_is_open(&mut self, now: Instant, answered: u64) {
         let lost: Vec<_> = self.lanes.leaderless.iter().copied().collect();
         for key in lost {
             self.place_lane(now, key);
@@ -198,7 +207,7 @@ impl<R: Rules> Producer<R> {
             .chain(self.router.topics().filter(|topic| !self.is_routable(*topic)))
             .chain(self.cluster.open_questions())
             .collect();
-        self.cluster.asks.answered(now, open.is_empty());
+        self.cluster.asks.answered(now, answered, open.is_empty());
         open.into_iter().for_each(|topic| self.cluster.asks.again(topic));
         self.todo.push(Chore::Metadata);
     }
