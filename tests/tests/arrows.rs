@@ -1,4 +1,5 @@
 //! Who may know whom: the arrows of ARCHITECTURE.md, held over `cargo metadata`.
+#![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("candor-tokio", &["candor-driver", "futures-io", "tokio"]),
     ("candor-async-std", &["candor-driver", "futures-io", "async-std"]),
-    ("candor-smol", &["candor-driver", "futures-io", "async-io", "async-executor"]),
+    ("candor-smol", &["candor-driver", "futures-io", "async-io", "async-executor", "blocking"]),
     (
         "candor-sim",
         &["candor-core", "candor-wire", "candor-proto", "bytes", "crc32c", "fastrand", "thiserror"],

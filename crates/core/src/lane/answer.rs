@@ -46,8 +46,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             Answer::Missing => PartitionResponse::error(-1),
         };
         if attempt.log == self.memory.log {
-            let in_doubt = self.in_doubt().next().is_some();
-            self.memory.see_log_start::<R>(now, &self.config, &response, in_doubt);
+            self.memory.see_log_start::<R>(self.moment(now), &self.config, &response);
         }
         let meaning = self.meaning(&attempt, &response);
         if attempt.settled.is_some() {
@@ -179,7 +178,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.tell(given_up.records, Outcome::Delivered { base });
         let same_identity = self.identity() == Some(given_up.doubt.identity);
         if R::touches_counters(same_identity) {
-            self.memory.acknowledge::<R>(now, &self.config, acknowledged);
+            self.memory.acknowledge::<R>(self.moment(now), &self.config, acknowledged);
             self.open_gate(now, attempt);
         }
     }

@@ -95,6 +95,13 @@ impl Attempts {
         }
     }
 
+    /// D5: what is learned from now on is thrown away.
+    pub(super) fn forget(&mut self) {
+        for attempt in &mut self.waiting {
+            attempt.settled = Some(SettledAs::Forgotten);
+        }
+    }
+
     pub(super) fn uses(&self, route: RouteId) -> bool {
         self.waiting.iter().any(|attempt| attempt.route == route)
     }

@@ -88,7 +88,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// S8: each batch of the epoch is written, not written, or will never be resent.
     pub(super) fn end_epoch(&mut self, now: Instant, end: EpochEnd) {
-        let known = end.allows_v3() && self.memory.known::<R>(now, &self.config);
+        let known = end.allows_v3() && self.knows_us(now);
         let refused = |slot: &Slot<P>| match slot {
             Slot::Vacated(_) => true,
             Slot::Unsettled(batch) => batch.standing::<R>() == Standing::Refused,
@@ -152,7 +152,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         reason: NeverReason,
         bounds: Bounds,
     ) {
-        let last = self.memory.last_acknowledged();
+        let last = bounds.last_before();
         let newly = batch.tell(|_| true);
         let doubt = batch.doubt(last);
         self.tell(newly, Outcome::Unknown(doubt));
@@ -249,6 +249,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         for given_up in core::mem::take(&mut self.given_up) {
             self.resolve(given_up, GivenUpEnd::Never);
         }
+        self.attempts.forget();
         self.life = Life::Closed;
         self.expiry = Instant::NEVER;
     }

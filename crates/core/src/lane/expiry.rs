@@ -46,7 +46,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     fn expire_offered(&mut self, now: Instant, position: Position) {
         let open = self.attempts.open_of(position);
-        let last = self.memory.last_acknowledged();
+        let last = self.bounds(position).last_before();
         let Some(batch) = self.span.batch_mut(position) else { return };
         match R::verdict_at_deadline(batch.standing::<R>(), open) {
             Some(_) => self.vacate(position, Cause::Expired(now)),

@@ -38,6 +38,11 @@ pub(super) enum Confirmation {
 }
 
 impl Pass {
+    /// It asked everything in vain once, and builds on that.
+    pub(super) fn is_advanced(self) -> bool {
+        self.stage == Stage::Second || self.confirmation != Confirmation::NotNeeded
+    }
+
     pub(super) const fn new(number: u64) -> Self {
         Self { number, stage: Stage::First, confirmation: Confirmation::NotNeeded }
     }

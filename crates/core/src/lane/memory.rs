@@ -27,6 +27,14 @@ pub(super) struct Memory {
     pub(super) log: u32,
 }
 
+/// When memory is asked, and what was in doubt then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub(super) now: Instant,
+    /// The smallest max_timestamp of the batches in doubt.
+    pub(super) doubt_timestamp: Option<i64>,
+}
+
 /// An acknowledgement, as memory sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Acknowledged {
@@ -73,9 +81,10 @@ impl Memory {
         self.established
     }
 
-    fn facts(&self, now: Instant, config: &LaneConfig) -> MemoryFacts {
+    fn facts(&self, moment: Moment, config: &LaneConfig) -> MemoryFacts {
         MemoryFacts {
-            now,
+            now: moment.now,
+            doubt_timestamp: moment.doubt_timestamp,
             state_ttl: config.state_ttl,
             last_zero: self.last_zero,
             newest_timestamp: self.newest.map_or(-1, |(_, timestamp)| timestamp),
@@ -85,19 +94,19 @@ impl Memory {
         }
     }
 
-    pub(super) fn known<R: Rules>(&self, now: Instant, config: &LaneConfig) -> bool {
-        R::known(&self.facts(now, config))
+    pub(super) fn known<R: Rules>(&self, moment: Moment, config: &LaneConfig) -> bool {
+        R::known(&self.facts(moment, config))
     }
 
     pub(super) fn resendable<R: Rules>(
         &self,
-        now: Instant,
+        moment: Moment,
         config: &LaneConfig,
         first_offer: Instant,
         max_timestamp: i64,
     ) -> bool {
         R::resendable(&DoubtFacts {
-            memory: self.facts(now, config),
+            memory: self.facts(moment, config),
             first_offer,
             max_timestamp,
             log_start_moved_past: self.moved_past,
@@ -108,21 +117,20 @@ impl Memory {
     /// Counts the log start of an answer, before anything is concluded from it (S22).
     pub(super) fn see_log_start<R: Rules>(
         &mut self,
-        now: Instant,
+        moment: Moment,
         config: &LaneConfig,
         response: &PartitionResponse,
-        in_doubt: bool,
     ) {
         let Some(start) = Offset::new(response.log_start_offset) else { return };
         self.log_start = self.log_start.max(Some(start));
         let past = self.last_acknowledged.is_some_and(|last| start > last);
-        self.moved_past |= past && in_doubt;
-        self.check_established::<R>(now, config);
+        self.moved_past |= past && moment.doubt_timestamp.is_some();
+        self.check_established::<R>(moment, config);
     }
 
     /// S22: *established* lives for as long as *known* holds without a break.
-    pub(super) fn check_established<R: Rules>(&mut self, now: Instant, config: &LaneConfig) {
-        if !self.known::<R>(now, config) {
+    pub(super) fn check_established<R: Rules>(&mut self, moment: Moment, config: &LaneConfig) {
+        if !self.known::<R>(moment, config) {
             self.established = None;
         }
     }
@@ -130,18 +138,18 @@ impl Memory {
     /// A 0 came.
     pub(super) fn acknowledge<R: Rules>(
         &mut self,
-        now: Instant,
+        moment: Moment,
         config: &LaneConfig,
         acknowledged: Acknowledged,
     ) {
-        self.last_zero = Some(now);
+        self.last_zero = Some(moment.now);
         self.last_acknowledged =
             self.last_acknowledged.max(acknowledged.end.and_then(|end| Offset::new(end.get() - 1)));
         if self.newest.is_none_or(|(position, _)| position <= acknowledged.position) {
             self.newest = Some((acknowledged.position, acknowledged.max_timestamp));
         }
-        self.check_established::<R>(now, config);
-        if self.established.is_none() && self.known::<R>(now, config) {
+        self.check_established::<R>(moment, config);
+        if self.established.is_none() && self.known::<R>(moment, config) {
             self.established = Some(acknowledged.position);
         }
     }

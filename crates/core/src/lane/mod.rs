@@ -302,11 +302,17 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     fn close(&mut self, deadline: Instant) {
         match self.life {
-            Life::Running | Life::Closing { .. } => {
+            Life::Running => {
                 self.intake.flush();
                 self.life = Life::Closing { deadline };
             }
-            Life::Stopped { .. } => self.life = Life::Stopped { close: Some(deadline) },
+            Life::Closing { deadline: earlier } => {
+                self.life = Life::Closing { deadline: earlier.min(deadline) };
+            }
+            Life::Stopped { close } => {
+                let earlier = close.map_or(deadline, |earlier| earlier.min(deadline));
+                self.life = Life::Stopped { close: Some(earlier) };
+            }
             Life::Closed => {}
         }
     }
@@ -328,6 +334,9 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.close_gate_when_forgotten(now);
         self.give_up_slots();
         self.finish_vacating(now);
+        if self.span.unsettled().next().is_none() {
+            self.begin_pass_anew();
+        }
         self.finish_pass(now);
         self.leave_used_up_epoch();
         self.end_given_up();

@@ -9,6 +9,7 @@ use crate::time::{Deadline, Instant, Span, Wakeup};
 use super::attempt::{Attempt, Passage};
 use super::batch::Retry;
 use super::gate::{Confirmation, Gate};
+use super::memory::Moment;
 use super::span::Position;
 use super::{Adopted, Holding, Lane, Life};
 
@@ -136,7 +137,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     fn gate_is_open(&self, now: Instant) -> bool {
         match self.gate {
-            Gate::Open { .. } => self.memory.known::<R>(now, &self.config),
+            Gate::Open { .. } => self.knows_us(now),
             Gate::Closed(_) => false,
         }
     }
@@ -216,7 +217,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             Some((offer.min(batch.first_offer), timestamp.min(batch.max_timestamp())))
         });
         facts.is_none_or(|(offer, timestamp)| {
-            self.memory.resendable::<R>(now, &self.config, offer, timestamp)
+            self.memory.resendable::<R>(self.moment(now), &self.config, offer, timestamp)
         })
     }
 
@@ -224,6 +225,17 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         &self,
     ) -> impl Iterator<Item = (Position, &super::batch::SequencedBatch<P>)> {
         self.span.unsettled().filter(|(_, batch)| batch.standing::<R>() == Standing::InDoubt)
+    }
+
+    /// What memory is asked with (S20).
+    pub(super) fn moment(&self, now: Instant) -> Moment {
+        let doubt_timestamp = self.in_doubt().map(|(_, batch)| batch.max_timestamp()).min();
+        Moment { now, doubt_timestamp }
+    }
+
+    /// S20: whether the broker is known to remember us.
+    pub(super) fn knows_us(&self, now: Instant) -> bool {
+        self.memory.known::<R>(self.moment(now), &self.config)
     }
 
     /// S20: whether what is in doubt is to be given up, nobody being about to answer.

@@ -34,9 +34,9 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// S6, S20: the gate closes when *known* ends.
     pub(super) fn close_gate_when_forgotten(&mut self, now: Instant) {
-        self.memory.check_established::<R>(now, &self.config);
+        self.memory.check_established::<R>(self.moment(now), &self.config);
         match self.gate {
-            Gate::Open { .. } if !self.memory.known::<R>(now, &self.config) => {
+            Gate::Open { .. } if !self.knows_us(now) => {
                 self.start_pass(Stage::First);
             }
             Gate::Open { .. } | Gate::Closed(_) => {}
@@ -100,9 +100,18 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         }
     }
 
+    /// K5, L4: what a pass asked in vain is out of date once a 0 came, or nothing is unsettled.
+    pub(super) fn begin_pass_anew(&mut self) {
+        match self.gate {
+            Gate::Closed(pass) if pass.is_advanced() => self.start_pass(Stage::First),
+            Gate::Closed(_) | Gate::Open { .. } => {}
+        }
+    }
+
     /// L4: nobody waits for a verdict, and somebody waits behind or the code came often enough.
     fn may_abandon_stuck(&self) -> bool {
-        let all_told = self.in_doubt().all(|(_, batch)| batch.all_told());
+        let mut in_doubt = self.in_doubt().peekable();
+        let all_told = in_doubt.peek().is_some() && in_doubt.all(|(_, batch)| batch.all_told());
         let clean = self.span.unsettled().count() > self.in_doubt().count();
         let waits_behind = clean || !self.intake.is_empty() || self.span.vacated().is_some();
         let refusals = self.span.unsettled().filter_map(|(_, batch)| batch.permanent.as_ref());

@@ -43,21 +43,22 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             end: base.map(|base| base.after(count)),
             max_timestamp,
         };
-        self.memory.acknowledge::<R>(now, &self.config, acknowledged);
+        self.memory.acknowledge::<R>(self.moment(now), &self.config, acknowledged);
         self.conflicts = 0;
         self.renewal = Retry::AT_ONCE;
         self.raise_fence(base);
         self.written(attempt.position, base, None);
         self.open_gate(now, attempt);
+        self.begin_pass_anew();
         self.after_settling();
     }
 
     /// 46 for a batch that may well be in the log: it is, but nobody knows where.
     pub(super) fn written_somewhere(&mut self, attempt: &Attempt) {
-        for position in self.predecessors(attempt) {
-            self.tell_in_doubt(position);
-        }
+        self.overtake(attempt.position);
+        self.mark_acknowledged();
         self.written(attempt.position, None, None);
+        self.begin_pass_anew();
         self.after_settling();
     }
 
@@ -117,7 +118,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// Records in doubt without a verdict are told so, at once.
     pub(super) fn tell_in_doubt(&mut self, position: Position) {
-        let last = self.memory.last_acknowledged();
+        let last = self.bounds(position).last_before();
         let Some(batch) = self.span.batch_mut(position) else { return };
         let newly = batch.tell(|_| true);
         let doubt = batch.doubt(last);
@@ -135,7 +136,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let facts: Vec<_> =
             provable.iter().filter_map(|p| self.predecessor_facts(*p, attempt)).collect();
         let proved = R::proves(&ProofFacts {
-            known: self.memory.known::<R>(now, &self.config),
+            known: self.knows_us(now),
             vacated_between: vacated.is_some(),
             through_open_gate: matches!(attempt.passage, Passage::Gate { .. }),
             in_pass: self.is_of_this_pass(attempt) && !attempt.orphaned,
@@ -224,8 +225,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// Th. 2: the first 0 of a newer epoch is the fence of what was given up before it.
     fn raise_fence(&mut self, base: Option<Offset>) {
-        let Holding::Adopted(adopted) = self.identity else { return };
-        self.identity = Holding::Adopted(Adopted { acknowledged: true, ..adopted });
+        self.mark_acknowledged();
+        let Some(identity) = self.identity() else { return };
         let Some(offset) = base else { return };
         if !self.unfenced {
             return;
@@ -233,10 +234,19 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.unfenced = false;
         let log = self.memory.log;
         let fenced = self.given_up.iter_mut().filter(|it| {
-            it.log == log && it.fence.is_none() && it.doubt.identity.id == adopted.identity.id
+            it.log == log && it.fence.is_none() && it.doubt.identity.id == identity.id
         });
         fenced.for_each(|given_up| given_up.fence = Some(offset));
         self.notice(Notice::Fence { offset });
+    }
+
+    fn mark_acknowledged(&mut self) {
+        match self.identity {
+            Holding::Adopted(adopted) => {
+                self.identity = Holding::Adopted(Adopted { acknowledged: true, ..adopted });
+            }
+            Holding::Nothing(_) | Holding::Asked(_) => {}
+        }
     }
 
     /// S6: a 0 of this route, leader epoch and identity opens the gate.
@@ -246,7 +256,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             same_leader_epoch: self.leader.epoch == attempt.leader_epoch,
             // Batches of older identities have left the span (S8).
             same_identity: self.span.get(attempt.position).is_some(),
-            known: self.memory.known::<R>(now, &self.config),
+            known: self.knows_us(now),
         };
         match self.gate {
             Gate::Closed(_) if R::opens_gate(facts) => {

@@ -232,6 +232,13 @@ pub struct Bounds {
     pub next_base: Option<Offset>,
 }
 
+impl Bounds {
+    /// The last offset before it that was acknowledged.
+    pub fn last_before(self) -> Option<Offset> {
+        self.previous_end.and_then(|end| Offset::new(end.get() - 1))
+    }
+}
+
 /// What a settled batch was settled as.
 ///
 /// ```
@@ -267,6 +274,7 @@ pub enum SettledAs {
 ///     state_ttl: Span::from_secs(72_000),
 ///     last_zero: None,
 ///     newest_timestamp: 1_000,
+///     doubt_timestamp: None,
 ///     log_append_time: false,
 ///     last_acknowledged: None,
 ///     log_start: None,
@@ -284,6 +292,9 @@ pub struct MemoryFacts {
     pub last_zero: Option<Instant>,
     /// max_timestamp of its newest acknowledged batch, in milliseconds, -1 for none.
     pub newest_timestamp: i64,
+    /// The smallest max_timestamp of the batches in doubt: one of them may be the newest that the
+    /// broker appended, and its clock then.
+    pub doubt_timestamp: Option<i64>,
     /// Answers showed LogAppendTime: record timestamps drop out.
     pub log_append_time: bool,
     /// The lane's last acknowledged offset.
@@ -301,6 +312,7 @@ pub struct MemoryFacts {
 ///     state_ttl: Span::from_secs(72_000),
 ///     last_zero: None,
 ///     newest_timestamp: -1,
+///     doubt_timestamp: None,
 ///     log_append_time: false,
 ///     last_acknowledged: None,
 ///     log_start: None,

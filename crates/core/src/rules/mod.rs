@@ -217,6 +217,7 @@ pub trait Rules: Clone + Copy + Debug + PartialEq + Eq + 'static {
         let recent = facts.now.since(last_zero) < facts.state_ttl;
         recent
             && timestamp_is_remembered(facts.now, facts.newest_timestamp, facts)
+            && facts.doubt_timestamp.is_none_or(|it| timestamp_is_remembered(facts.now, it, facts))
             && log_reaches_back(facts.last_acknowledged, facts.log_start)
     }
 
