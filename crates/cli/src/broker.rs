@@ -1,0 +1,99 @@
+//! `candor broker`: the model cluster for anyone's client.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use anyhow::{Context, bail};
+use candor_sim::broker::Profile;
+use candor_sim::serve::{Server, Settings};
+
+use crate::ending::Ending;
+use crate::output::say;
+use crate::stop::Stop;
+
+/// Run the model cluster on TCP for any client, until Ctrl-C.
+///
+/// It speaks ApiVersions, Metadata, InitProducerId, Produce and Fetch, and keeps logs in memory.
+/// Prints one line per broker, "broker ID HOST:PORT", and then "bootstrap HOST:PORT,..".
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Where the first broker listens; the others take the ports behind it. Port 0: any free ports.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9092")]
+    listen: String,
+    /// How many brokers.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    brokers: u8,
+    /// Partitions of a topic, which is created when it is first asked for; 0 creates none.
+    #[arg(long, value_name = "P", default_value_t = 6)]
+    partitions: usize,
+    /// The version of Apache Kafka that is imitated: 2.4, 3.9, 4.0, 4.3, 4.4 or 4.5.
+    #[arg(long, value_name = "VERSION", default_value = "4.4", value_parser = profile)]
+    profile: Profile,
+}
+
+fn profile(text: &str) -> Result<Profile, String> {
+    match text {
+        "2.4" => Ok(Profile::V2_4),
+        "3.9" => Ok(Profile::V3_9),
+        "4.0" => Ok(Profile::V4_0),
+        "4.3" => Ok(Profile::V4_3),
+        "4.4" => Ok(Profile::V4_4),
+        "4.5" => Ok(Profile::V4_5),
+        _ => Err("the versions are 2.4, 3.9, 4.0, 4.3, 4.4 and 4.5".to_owned()),
+    }
+}
+
+/// One address per broker.
+fn addresses(listen: &str, brokers: u8) -> anyhow::Result<Vec<SocketAddr>> {
+    let found = listen.to_socket_addrs();
+    let found = found.with_context(|| format!("cannot listen on {listen}: write HOST:PORT"))?;
+    let Some(first) = found.into_iter().next() else { bail!("{listen} has no address") };
+    let port = |behind: u8| match first.port() {
+        0 => Some(0),
+        port => port.checked_add(u16::from(behind)),
+    };
+    let one = |behind: u8| {
+        let port = port(behind).context("there are not enough ports behind that one")?;
+        Ok(SocketAddr::new(first.ip(), port))
+    };
+    (0..brokers).map(one).collect()
+}
+
+pub(crate) fn main(args: &Args) -> anyhow::Result<Ending> {
+    let settings = Settings {
+        profile: args.profile,
+        brokers: args.brokers,
+        replicas: usize::from(args.brokers.min(3)),
+        auto_create: (args.partitions > 0).then_some(args.partitions),
+        ..Settings::default()
+    };
+    let server = Server::start(settings, &addresses(&args.listen, args.brokers)?)
+        .with_context(|| format!("cannot listen on {}: is the port free?", args.listen))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut stop = Stop::listen().context("cannot listen for Ctrl-C")?;
+        let brokers = (1..).zip(server.addresses());
+        let mut text: String = brokers.map(|(id, at): (u8, _)| format!("broker {id} {at}\n")).collect();
+        text.push_str(&format!("bootstrap {}\n", server.bootstrap()));
+        say(&text)?;
+        stop.asked().await;
+        anyhow::Ok(())
+    })?;
+    server.shutdown();
+    Ok(Ending::Well)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brokers_take_the_ports_behind_the_first() {
+        let ports = |listen: &str| -> Vec<u16> {
+            addresses(listen, 3).unwrap().iter().map(SocketAddr::port).collect()
+        };
+        assert_eq!(ports("127.0.0.1:9092"), [9092, 9093, 9094]);
+        assert_eq!(ports("127.0.0.1:0"), [0, 0, 0]);
+        assert!(addresses("127.0.0.1:65535", 2).is_err());
+        assert!(addresses("127.0.0.1", 1).is_err());
+    }
+}

@@ -1,0 +1,255 @@
+//! The ledger: one JSON object per line and record.
+//!
+//! A verdict is written when it is told. The object of an unknown record is padded with blanks
+//! behind it, and its resolution is written over it in place: whenever the command is stopped, and
+//! however, the file holds one whole object for each record that was told of. Where that cannot be
+//! done, because the ledger is a pipe, an unknown record is written when it is resolved, at the
+//! latest at the end.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use candor_tokio::{Resolution, Verdict};
+use serde::Serialize;
+
+use crate::line::Line;
+use crate::window::Heard;
+
+/// Blanks behind an unknown record, for its resolution.
+const ROOM: usize = 192;
+
+/// A verdict's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Told {
+    Delivered,
+    NotDelivered,
+    Unknown,
+}
+
+/// A resolution's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Resolved {
+    Delivered,
+    NotDelivered,
+    Never,
+}
+
+/// What the ledger holds of a record.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Entry {
+    /// The line in the input, from 1.
+    pub(crate) line: u64,
+    /// Where it went, if it was routed.
+    pub(crate) partition: Option<u32>,
+    /// The one verdict.
+    pub(crate) verdict: Told,
+    /// The offset of a delivered record, if it is known.
+    pub(crate) offset: Option<i64>,
+    /// Why it is not delivered, or unknown.
+    pub(crate) reason: Option<String>,
+    /// What became of an unknown record.
+    pub(crate) resolution: Option<Resolved>,
+    /// Milliseconds from reading the line to its verdict.
+    pub(crate) at_ms: u64,
+}
+
+impl Entry {
+    /// As of the verdict.
+    pub(crate) fn new(line: &Line<'_>, verdict: &Verdict) -> Self {
+        let at_ms = u64::try_from(line.read.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let (told, partition, offset, reason) = match verdict {
+            Verdict::Delivered(at) => (Told::Delivered, Some(at.partition), at.offset, None),
+            Verdict::NotDelivered(no) => {
+                (Told::NotDelivered, no.partition, None, Some(no.why.to_string()))
+            }
+            Verdict::Unknown(unknown) => {
+                (Told::Unknown, unknown.partition(), None, Some(unknown.to_string()))
+            }
+        };
+        let number = line.number;
+        Self { line: number, partition, verdict: told, offset, reason, resolution: None, at_ms }
+    }
+
+    /// Whether it is known to be in the log.
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.verdict == Told::Delivered || self.resolution == Some(Resolved::Delivered)
+    }
+
+    /// As of the resolution. What the doubt was stays told unless there is more to say.
+    fn resolve(&mut self, resolution: &Resolution) {
+        self.resolution = Some(match resolution {
+            Resolution::Delivered(at) => {
+                self.offset = at.offset;
+                Resolved::Delivered
+            }
+            Resolution::NotDelivered(no) => {
+                self.reason = Some(no.why.to_string());
+                Resolved::NotDelivered
+            }
+            Resolution::Never(never) => {
+                self.reason = Some(never.to_string());
+                Resolved::Never
+            }
+        });
+    }
+}
+
+/// Where entries go.
+#[derive(Debug)]
+enum Sink {
+    /// A file, which can be written over.
+    File { out: BufWriter<File>, end: u64 },
+    /// A pipe or device, which cannot.
+    Stream(BufWriter<File>),
+}
+
+/// An unknown record: its entry, and its place in a file.
+#[derive(Debug)]
+struct Open {
+    entry: Entry,
+    place: Option<Place>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    at: u64,
+    /// Bytes of the object and its blanks, without the newline.
+    length: usize,
+}
+
+/// The unknown records, and the file if one is written.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    path: PathBuf,
+    sink: Option<Sink>,
+    open: BTreeMap<u64, Open>,
+}
+
+impl Ledger {
+    /// A ledger in memory only, which knows what is unknown.
+    pub(crate) fn none() -> Self {
+        Self { path: PathBuf::new(), sink: None, open: BTreeMap::new() }
+    }
+
+    /// Begins a ledger; what stood in the file is gone.
+    pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
+        let file = create(path, "ledger")?;
+        let regular = file.metadata().is_ok_and(|about| about.is_file());
+        let out = BufWriter::new(file);
+        let sink = if regular { Sink::File { out, end: 0 } } else { Sink::Stream(out) };
+        Ok(Self { path: path.to_owned(), sink: Some(sink), open: BTreeMap::new() })
+    }
+
+    /// Writes what was heard. Gives the record's entry if it is over.
+    pub(crate) fn hear(
+        &mut self,
+        line: &Line<'_>,
+        heard: &Heard<'_>,
+    ) -> anyhow::Result<Option<Entry>> {
+        match heard {
+            Heard::Verdict(verdict @ Verdict::Unknown(_)) => {
+                let entry = Entry::new(line, verdict);
+                let place = self.write_open(&entry)?;
+                self.open.insert(line.number, Open { entry, place });
+                Ok(None)
+            }
+            Heard::Verdict(verdict @ (Verdict::Delivered(_) | Verdict::NotDelivered(_))) => {
+                let entry = Entry::new(line, verdict);
+                self.write(&entry)?;
+                Ok(Some(entry))
+            }
+            Heard::Resolution(resolution) => {
+                let Some(Open { mut entry, place }) = self.open.remove(&line.number) else {
+                    return Ok(None);
+                };
+                entry.resolve(resolution);
+                self.write_over(place, &mut entry)?;
+                Ok(Some(entry))
+            }
+        }
+    }
+
+    /// Writes an entry that will not change.
+    pub(crate) fn write(&mut self, entry: &Entry) -> anyhow::Result<()> {
+        let Some(sink) = &mut self.sink else { return Ok(()) };
+        let bytes = encode(entry, 0)?;
+        sink.append(&bytes).with_context(|| failed(&self.path))?;
+        Ok(())
+    }
+
+    fn write_open(&mut self, entry: &Entry) -> anyhow::Result<Option<Place>> {
+        let Some(sink @ Sink::File { .. }) = &mut self.sink else { return Ok(None) };
+        let bytes = encode(entry, ROOM)?;
+        let at = sink.append(&bytes).with_context(|| failed(&self.path))?;
+        Ok(Some(Place { at, length: bytes.len() - 1 }))
+    }
+
+    fn write_over(&mut self, place: Option<Place>, entry: &mut Entry) -> anyhow::Result<()> {
+        let Some(place) = place else { return self.write(entry) };
+        let Some(Sink::File { out, end }) = &mut self.sink else { return Ok(()) };
+        let mut bytes = serde_json::to_vec(entry)?;
+        if bytes.len() > place.length {
+            // No reason that we give is that long; the facts stay in the rejects.
+            entry.reason = None;
+            bytes = serde_json::to_vec(entry)?;
+        }
+        bytes.resize(place.length, b' ');
+        let mut write = || -> io::Result<()> {
+            out.seek(SeekFrom::Start(place.at))?;
+            out.write_all(&bytes)?;
+            out.seek(SeekFrom::Start(*end))?;
+            Ok(())
+        };
+        write().with_context(|| failed(&self.path))
+    }
+
+    /// Lets others read what was written so far.
+    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+        let flushed = match &mut self.sink {
+            Some(Sink::File { out, .. } | Sink::Stream(out)) => out.flush(),
+            None => Ok(()),
+        };
+        flushed.with_context(|| failed(&self.path))
+    }
+}
+
+impl Sink {
+    /// Where the bytes begin.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
+        match self {
+            Self::File { out, end } => {
+                let at = *end;
+                out.write_all(bytes)?;
+                *end += bytes.len() as u64;
+                Ok(at)
+            }
+            Self::Stream(out) => out.write_all(bytes).map(|()| 0),
+        }
+    }
+}
+
+fn encode(entry: &Entry, room: usize) -> serde_json::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(entry)?;
+    bytes.resize(bytes.len() + room, b' ');
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn failed(path: &Path) -> String {
+    format!("cannot write to {}: is the disk full, or the reader gone?", path.display())
+}
+
+/// Makes a file to write to, whose purpose is `what`.
+pub(crate) fn create(path: &Path, what: &str) -> anyhow::Result<File> {
+    if path.is_dir() {
+        bail!("{} is a directory: name a file for the {what}", path.display());
+    }
+    File::create(path).with_context(|| {
+        format!("cannot create the {what} {}: check its folder and permissions", path.display())
+    })
+}
