@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use anyhow::{Context, bail};
 use candor_sim::broker::Profile;
-use candor_sim::serve::{Server, Settings};
+use candor_sim::serve::{Fault, Server, Settings};
 
 use crate::ending::Ending;
 use crate::output::say;
@@ -28,6 +28,10 @@ pub(crate) struct Args {
     /// The version of Apache Kafka that is imitated: 2.4, 3.9, 4.0, 4.3, 4.4 or 4.5.
     #[arg(long, value_name = "VERSION", default_value = "4.4", value_parser = profile)]
     profile: Profile,
+    /// A fault to come, such as "produce:3 drop-reply"; can be repeated. A wrong one tells what can
+    /// be written.
+    #[arg(long, value_name = "TRIGGER EFFECT")]
+    fault: Vec<Fault>,
 }
 
 fn profile(text: &str) -> Result<Profile, String> {
@@ -63,6 +67,7 @@ pub(crate) fn main(args: &Args) -> anyhow::Result<Ending> {
         profile: args.profile,
         brokers: args.brokers,
         replicas: usize::from(args.brokers.min(3)),
+        faults: args.fault.clone(),
         auto_create: (args.partitions > 0).then_some(args.partitions),
         ..Settings::default()
     };
@@ -72,7 +77,8 @@ pub(crate) fn main(args: &Args) -> anyhow::Result<Ending> {
     runtime.block_on(async {
         let mut stop = Stop::listen().context("cannot listen for Ctrl-C")?;
         let brokers = (1..).zip(server.addresses());
-        let mut text: String = brokers.map(|(id, at): (u8, _)| format!("broker {id} {at}\n")).collect();
+        let mut text: String =
+            brokers.map(|(id, at): (u8, _)| format!("broker {id} {at}\n")).collect();
         text.push_str(&format!("bootstrap {}\n", server.bootstrap()));
         say(&text)?;
         stop.asked().await;

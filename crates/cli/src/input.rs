@@ -144,9 +144,8 @@ impl<R: Read> Reader<R> {
         let start = chunk.text.len();
         let most = LONGEST as u64 + 1;
         let read = self.from.by_ref().take(most).read_until(b'\n', &mut chunk.text);
-        let read = read.with_context(|| {
-            format!("cannot read {} from line {} on", self.name, self.next)
-        })?;
+        let read =
+            read.with_context(|| format!("cannot read {} from line {} on", self.name, self.next))?;
         if read == 0 {
             return Ok(false);
         }

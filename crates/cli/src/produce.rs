@@ -245,7 +245,7 @@ fn report(args: &Args, book: &Lines, outcome: Outcome) -> anyhow::Result<Ending>
         Format::Json => say_json(&summary)?,
         Format::Text => say(&text(&summary, book))?,
     }
-    if counts.not_delivered > 0
+    if book.reasons.ran_out_of_time()
         && let Some(waited_for) = waited_for
     {
         complain(&format!("candor: records waited for {waited_for}"));

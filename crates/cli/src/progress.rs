@@ -21,6 +21,8 @@ const NOTICES: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
+    /// Only the bar.
+    quiet: bool,
     last_heard: Instant,
     told_to_wait: Option<(Instant, String)>,
     notices: BTreeMap<String, u64>,
@@ -37,7 +39,18 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("━╸━"));
         }
-        Self { bar, last_heard: Instant::now(), told_to_wait: None, notices: BTreeMap::new() }
+        Self {
+            bar,
+            quiet: false,
+            last_heard: Instant::now(),
+            told_to_wait: None,
+            notices: BTreeMap::new(),
+        }
+    }
+
+    /// The same without notices, for who expects faults.
+    pub(crate) fn quiet(bytes: Option<u64>) -> Self {
+        Self { quiet: true, ..Self::new(bytes) }
     }
 
     /// So many bytes of the input are with the producer.
@@ -82,7 +95,7 @@ impl Progress {
     fn tell_to_wait(&mut self, what: String) {
         let told = self.told_to_wait.as_ref();
         let fresh = told.is_none_or(|(at, before)| *before != what || at.elapsed() >= REMIND);
-        if fresh && !std::io::stderr().is_terminal() {
+        if fresh && !self.quiet && !std::io::stderr().is_terminal() {
             complain(&format!("candor: waiting for {what}"));
         }
         if fresh {
@@ -96,7 +109,7 @@ impl Progress {
             *times += 1;
             return;
         }
-        if self.notices.len() < NOTICES {
+        if self.notices.len() < NOTICES && !self.quiet {
             self.tell(&format!("candor: {text}"));
             self.notices.insert(text, 1);
         }

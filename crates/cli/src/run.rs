@@ -8,9 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use candor_tokio::{
-    NotDelivered, Notices, Producer, Record, Refused, Verdict, WhyNot, WhyRefused,
-};
+use candor_tokio::{NotDelivered, Notices, Producer, Record, Refused, Verdict, WhyNot, WhyRefused};
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::input::Input;
@@ -161,6 +159,8 @@ impl<'b, B: Book> Run<'b, B> {
         }
         self.window.end();
         self.leave(&chunk, index);
+        // The driver's turn, if it has no thread of its own.
+        tokio::task::yield_now().await;
     }
 
     async fn send_line(&mut self, chunk: &Chunk, index: usize) {
@@ -254,8 +254,9 @@ impl<'b, B: Book> Run<'b, B> {
     fn tick(&mut self) {
         if self.progress.is_silent(TICK)
             && let Some(oldest) = self.window.oldest()
+            && let Some(what) = words::waiting(&self.topic, &oldest.why())
         {
-            self.waited_for = Some(words::waiting(&self.topic, &oldest.why()));
+            self.waited_for = Some(what);
         }
         let waits = (self.window.waiting() > 0).then_some(self.waited_for.as_deref()).flatten();
         self.progress.show(&self.counts, waits, self.window.unresolved());

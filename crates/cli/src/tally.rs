@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use candor_tokio::{Resolution, Verdict};
+use candor_tokio::{Proof, Resolution, Verdict, WhyNot};
 use serde::Serialize;
 
 use crate::output::count;
@@ -92,7 +92,10 @@ impl Counts {
 
 /// Why records were not delivered, or are in doubt.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reasons(BTreeMap<String, Reason>);
+pub(crate) struct Reasons {
+    by_text: BTreeMap<String, Reason>,
+    ran_out_of_time: bool,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Reason {
@@ -105,6 +108,7 @@ impl Reasons {
         let reason = match heard {
             Heard::Verdict(Verdict::NotDelivered(no))
             | Heard::Resolution(Resolution::NotDelivered(no)) => {
+                self.ran_out_of_time |= is_about_time(&no.why);
                 format!("not delivered: {}", words::why_not(&no.why))
             }
             Heard::Resolution(Resolution::Never(never)) => {
@@ -113,19 +117,36 @@ impl Reasons {
             Heard::Verdict(Verdict::Delivered(_) | Verdict::Unknown(_))
             | Heard::Resolution(Resolution::Delivered(_)) => return,
         };
-        let full = self.0.len() >= REASONS && !self.0.contains_key(&reason);
+        let full = self.by_text.len() >= REASONS && !self.by_text.contains_key(&reason);
         let reason = if full { "other reasons: see the ledger".to_owned() } else { reason };
-        let entry = self.0.entry(reason).or_insert(Reason { records: 0, first_line: line });
+        let entry = self.by_text.entry(reason).or_insert(Reason { records: 0, first_line: line });
         entry.records += 1;
         entry.first_line = entry.first_line.min(line);
     }
 
+    /// Whether some records waited until there was no more time.
+    pub(crate) const fn ran_out_of_time(&self) -> bool {
+        self.ran_out_of_time
+    }
+
     /// For people, one line per reason.
     pub(crate) fn lines(&self) -> String {
-        let lines = self.0.iter().map(|(reason, Reason { records, first_line })| {
+        let lines = self.by_text.iter().map(|(reason, Reason { records, first_line })| {
             format!("  {} (first: line {first_line}): {reason}\n", count(*records, "record"))
         });
         lines.collect()
+    }
+}
+
+const fn is_about_time(why: &WhyNot) -> bool {
+    match why {
+        WhyNot::Proven(Proof::NeverOffered | Proof::Refused) | WhyNot::NoRoom => true,
+        WhyNot::Proven(
+            Proof::Rejected { .. } | Proof::Unreachable | Proof::Overtaken | Proof::SlotTaken,
+        )
+        | WhyNot::Refused(_)
+        | WhyNot::Cancelled
+        | WhyNot::DriverGone => false,
     }
 }
 

@@ -61,13 +61,7 @@ enum State {
 
 impl Window {
     pub(crate) fn new() -> Self {
-        Self {
-            groups: BTreeMap::new(),
-            next: 0,
-            ready: Arc::default(),
-            waiting: 0,
-            unresolved: 0,
-        }
+        Self { groups: BTreeMap::new(), next: 0, ready: Arc::default(), waiting: 0, unresolved: 0 }
     }
 
     /// Records without a verdict.
@@ -133,7 +127,10 @@ impl Window {
         hear: &mut impl FnMut(Line<'_>, Heard<'_>),
     ) -> Poll<()> {
         let before = (self.waiting, self.unresolved);
-        for id in self.ready.take(cx) {
+        let mut ready = self.ready.take(cx);
+        // Whoever was sent first is heard first.
+        ready.sort_unstable();
+        for id in ready {
             let Some(group) = self.groups.get_mut(&id) else { continue };
             group.flag.raised.store(false, Ordering::SeqCst);
             let change = group.listen(hear);

@@ -34,35 +34,35 @@ pub(crate) const fn never(reason: NeverReason) -> &'static str {
     }
 }
 
-/// What a record waits for.
-pub(crate) fn waiting(topic: &str, waiting: &Waiting) -> String {
-    match waiting {
-        Waiting::Gone => "its turn to be told".to_owned(),
-        Waiting::Metadata => format!(
+/// What a record waits for; nothing if it is over.
+pub(crate) fn waiting(topic: &str, waiting: &Waiting) -> Option<String> {
+    Some(match waiting {
+        Waiting::Gone | Waiting::Partition(Why::Gone) => return None,
+        Waiting::Metadata | Waiting::Partition(Why::Metadata) => format!(
             "the partitions of topic {topic}, which no broker has named yet: \
              is the topic there? Create it, or correct --topic"
         ),
         Waiting::Throttle { .. } => "the broker, which throttles this client (a quota)".to_owned(),
         Waiting::Connection => "its turn on the connection".to_owned(),
-        Waiting::Partition(why) => lane(topic, *why).to_owned(),
-    }
+        Waiting::Partition(why) => lane(*why).to_owned(),
+    })
 }
 
-fn lane(topic: &str, why: Why) -> String {
+const fn lane(why: Why) -> &'static str {
     match why {
-        Why::Gone => "its turn to be told".to_owned(),
-        Why::Metadata => waiting(topic, &Waiting::Metadata),
-        Why::Leader => "a connection to its partition's leader".to_owned(),
-        Why::Identity => "a producer id, which no broker has given yet".to_owned(),
-        Why::Linger => "its batch to be filled".to_owned(),
-        Why::Queue => "the batches before it".to_owned(),
-        Why::Span => "answers: five batches of its partition are unsettled".to_owned(),
-        Why::Gate => "the broker to show that it knows this producer".to_owned(),
-        Why::Backoff { .. } => "the time between two attempts".to_owned(),
-        Why::Hold | Why::Transmit => "its turn on the connection".to_owned(),
-        Why::Answer { .. } => "the broker's answer".to_owned(),
-        Why::Confirmation { .. } => "metadata that confirms its partition's leader".to_owned(),
-        Why::Resolution => "its resolution".to_owned(),
+        Why::Gone => "nothing",
+        Why::Metadata => "metadata",
+        Why::Leader => "a connection to its partition's leader",
+        Why::Identity => "a producer id, which no broker has given yet",
+        Why::Linger => "its batch to be filled",
+        Why::Queue => "the batches before it",
+        Why::Span => "answers: five batches of its partition are unsettled",
+        Why::Gate => "the broker to show that it knows this producer",
+        Why::Backoff { .. } => "the time between two attempts",
+        Why::Hold | Why::Transmit => "its turn on the connection",
+        Why::Answer { .. } => "the broker's answer",
+        Why::Confirmation { .. } => "metadata that confirms its partition's leader",
+        Why::Resolution => "its resolution",
     }
 }
 

@@ -147,6 +147,11 @@ impl Net {
         self.connections.get(&connection).map_or(0, Connection::backlog)
     }
 
+    /// How many connections brokers still know, whatever their clients did.
+    pub fn open_connections(&self) -> usize {
+        self.connections.len()
+    }
+
     /// Whether the broker still knows the connection, whatever its client did.
     pub fn is_open(&self, connection: ConnectionId) -> bool {
         self.connections.contains_key(&connection)
