@@ -155,7 +155,7 @@ mod tests {
         for seed in 0..100 {
             let plan = Plan::new(seed, 500_000);
             let last = plan.faults().last().unwrap();
-            let requests = 500_000 / plan.batch_size() as u64 / 2;
+            let requests = 500_000 / plan.batch_size() as u64 * 3 / 4;
             assert!(matches!(last.trigger, Trigger::Produce(nth) if nth < requests), "{last:?}");
         }
     }
