@@ -4,7 +4,7 @@ use crate::action::{Action, Notice};
 use crate::config::OnDataLoss;
 use crate::ids::{LeaderEpoch, RouteId};
 use crate::payload::Payload;
-use crate::rules::{AfterPass, LeaderChange, LossFacts, Mark, Rules, Stage};
+use crate::rules::{AfterPass, LeaderChange, Loss, LossFacts, Mark, Rules, Stage};
 use crate::time::Instant;
 use crate::verdict::NeverReason;
 
@@ -162,21 +162,28 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             last_acknowledged: self.memory.last_acknowledged(),
             log_start: self.memory.log_start(),
             later_written,
+            known: self.knows_us(now),
         };
-        let alarm = R::is_data_loss(facts);
+        let loss = R::loss(facts);
         self.end_epoch(now, EpochEnd::Forgotten(NeverReason::StateLost));
         if !later_written {
             self.memory.forget_log();
         }
-        if alarm {
-            let LossFacts { last_acknowledged, log_start, .. } = facts;
-            self.notice(Notice::DataLoss { last_acknowledged, log_start });
-            match self.config.on_data_loss {
-                OnDataLoss::Continue => {}
-                OnDataLoss::Stop => {
-                    self.notice(Notice::Stopped);
-                    self.stop();
-                }
+        match loss {
+            Loss::Harmless => {}
+            Loss::OfState => self.notice(Notice::StateLost),
+            Loss::OfData => self.data_loss(facts),
+        }
+    }
+
+    fn data_loss(&mut self, facts: LossFacts) {
+        let LossFacts { last_acknowledged, log_start, .. } = facts;
+        self.notice(Notice::DataLoss { last_acknowledged, log_start });
+        match self.config.on_data_loss {
+            OnDataLoss::Continue => {}
+            OnDataLoss::Stop => {
+                self.notice(Notice::Stopped);
+                self.stop();
             }
         }
     }

@@ -395,16 +395,32 @@ pub struct PredecessorFacts {
     pub mark: Mark,
 }
 
-/// Asked by [`Rules::is_data_loss`](super::Rules::is_data_loss).
+/// What it means that the broker does not know what it must know (K6).
 ///
 /// ```
-/// use candor_core::{Offset, rules::{Honest, LossFacts, Rules}};
+/// assert_ne!(candor_core::rules::Loss::OfData, candor_core::rules::Loss::OfState);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Loss {
+    /// Nothing: data and state were deleted together, or what stands behind is written.
+    Harmless,
+    /// The broker forgot us, as it may: `StateLost`.
+    OfState,
+    /// Acknowledged data may be gone: `DataLoss`.
+    OfData,
+}
+
+/// Asked by [`Rules::loss`](super::Rules::loss).
+///
+/// ```
+/// use candor_core::{Offset, rules::{Honest, Loss, LossFacts, Rules}};
 /// let purged = LossFacts {
 ///     last_acknowledged: Offset::new(7),
 ///     log_start: Offset::new(8),
 ///     later_written: false,
+///     known: true,
 /// };
-/// assert!(!Honest::is_data_loss(purged));
+/// assert_eq!(Honest::loss(purged), Loss::Harmless);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LossFacts {
@@ -414,6 +430,8 @@ pub struct LossFacts {
     pub log_start: Option<Offset>,
     /// A later batch of the epoch is written.
     pub later_written: bool,
+    /// The broker was to be relied upon to remember us (S20).
+    pub known: bool,
 }
 
 /// How a given-up batch ends.

@@ -314,13 +314,20 @@ pub trait Rules: Clone + Copy + Debug + PartialEq + Eq + 'static {
         }
     }
 
-    /// K6: whether the loss of the broker's state is an alarm.
-    fn is_data_loss(facts: LossFacts) -> bool {
+    /// K6: what the loss of the broker's state means. Where the broker may have forgotten us in
+    /// good order (S20), it tells nothing about its log.
+    fn loss(facts: LossFacts) -> Loss {
         let deleted_together = match (facts.log_start, facts.last_acknowledged) {
             (Some(start), Some(last)) => start > last,
             (Some(_), None) | (None, _) => false,
         };
-        !facts.later_written && !deleted_together
+        if facts.later_written || deleted_together {
+            Loss::Harmless
+        } else if facts.known {
+            Loss::OfData
+        } else {
+            Loss::OfState
+        }
     }
 
     /// K7: whether a conflict of identity stops the lane.
