@@ -46,6 +46,8 @@ pub struct World {
     pub mute: BTreeSet<String>,
     /// Hosts whose transport takes no bytes.
     pub stuck: BTreeSet<String>,
+    /// Bytes that a transport takes at a time, and gives at a time.
+    pub chunk: usize,
     pub verdicts: BTreeMap<Ticket, (Instant, Verdict)>,
     pub resolutions: BTreeMap<Ticket, (Instant, Resolution)>,
     pub notices: Vec<Notice>,
@@ -70,6 +72,7 @@ impl World {
             hung: BTreeSet::new(),
             mute: BTreeSet::new(),
             stuck: BTreeSet::new(),
+            chunk: 64 * 1024,
             verdicts: BTreeMap::new(),
             resolutions: BTreeMap::new(),
             notices: Vec::new(),
@@ -220,7 +223,7 @@ impl World {
                 continue;
             }
             let mut bufs: Vec<Bytes> = Vec::new();
-            let n = self.producer.transmit(self.now, *conn, 64 * 1024, &mut bufs);
+            let n = self.producer.transmit(self.now, *conn, self.chunk, &mut bufs);
             assert_eq!(n, bufs.iter().map(Bytes::len).sum::<usize>());
             if n == 0 {
                 continue;
@@ -243,7 +246,8 @@ impl World {
             while let Some((node, request)) = self.next_request(conn) {
                 some = true;
                 let reaction = self.cluster.handle(node, request);
-                if let Some(bytes) = reaction.reply {
+                for bytes in reaction.reply.iter().flat_map(|reply| reply.chunks(self.chunk)) {
+                    let bytes = Bytes::copy_from_slice(bytes);
                     self.producer.handle(self.now, Input::Received { conn, bytes }).unwrap();
                 }
                 if reaction.cut {
