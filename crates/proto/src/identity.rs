@@ -43,8 +43,17 @@ impl Identities {
 
     /// An id will be needed: asks as soon as possible, unless one is on its way or there.
     pub(crate) fn foresee(&mut self) {
-        if self.asking == Asking::No && self.pool.next(None).is_none() {
+        let needed = !self.waiting.is_empty() || self.pool.next(None).is_none();
+        if self.asking == Asking::No && needed {
             self.asking = Asking::NotBefore(Instant::EPOCH);
+        }
+    }
+
+    /// Nobody needs an id: what failed so far is not tried again until somebody does.
+    pub(crate) fn rest(&mut self) {
+        match self.asking {
+            Asking::NotBefore(_) if self.failures > 0 => self.asking = Asking::No,
+            Asking::NotBefore(_) | Asking::No | Asking::Open(_) => {}
         }
     }
 

@@ -261,6 +261,28 @@ fn connections_are_tried_again_after_growing_waits() {
 }
 
 #[test]
+fn brokers_that_are_away_are_not_tried_while_nobody_needs_them() {
+    let mut cluster = Cluster::new(1, 1);
+    cluster.init_errors = vec![31; 500].into();
+    let mut world = World::new(&config(), cluster);
+    let ticket = world.say("a");
+    world.run(ms(121_000));
+    assert_eq!(world.verdict(ticket), Some(Verdict::NotDelivered(Proof::NeverOffered)));
+    world.down.extend(["seed".to_owned(), "b1".to_owned()]);
+    world.cut("seed");
+    world.cut("b1");
+    let (asked, connects, polls) = (world.cluster.id_requests, world.connects.len(), world.polls);
+    world.run(ms(3_600_000));
+    assert_eq!((world.cluster.id_requests, world.connects.len()), (asked, connects));
+    assert!(world.polls - polls < 50, "{}", world.polls - polls);
+    world.down.clear();
+    world.cluster.init_errors.clear();
+    let again = world.say("b");
+    world.run(ms(2_000));
+    world.assert_offset(again, 0);
+}
+
+#[test]
 fn a_broker_that_accepts_and_says_nothing_is_given_up() {
     let mut world = World::new(&Config::new(["mute:1", "seed:1"]), Cluster::new(1, 1));
     world.mute.insert("mute".to_owned());

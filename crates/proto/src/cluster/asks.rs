@@ -122,6 +122,15 @@ impl Asks {
         self.waits.longest.times(2)
     }
 
+    /// Nobody needs an answer: what failed so far is not tried again until somebody does.
+    pub(crate) fn rest(&mut self) {
+        if self.failures > 0 && self.open.is_none() {
+            self.fresh.clear();
+            self.again.clear();
+            self.brokers = false;
+        }
+    }
+
     /// When the next request is to be sent, if nothing else happens.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.open.as_ref().map_or_else(|| self.due_at(), |open| Some(open.patience_ends))

@@ -24,6 +24,9 @@ impl<R: Rules> Producer<R> {
     /// Asks for metadata, if it is due.
     pub(super) fn ask_metadata(&mut self, now: Instant) {
         self.cluster.grow_old(now);
+        if self.tickets.is_empty() {
+            self.cluster.asks.rest();
+        }
         if self.cluster.asks.is_due(now) {
             let asked = self.cluster.asks.asked();
             let silent = asked.and_then(|conn| self.connections.get(&conn));
@@ -66,6 +69,9 @@ impl<R: Rules> Producer<R> {
 
     /// Asks for a producer id, if one is wanted.
     pub(super) fn ask_identity(&mut self, now: Instant) {
+        if self.tickets.is_empty() {
+            self.identities.rest();
+        }
         let at = self.identities.deadline();
         self.timers.set(Timer::Identity, at.filter(|at| *at > now), Wakeup::Backoff);
         if at.is_none_or(|at| at > now) {

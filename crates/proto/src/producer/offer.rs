@@ -75,6 +75,7 @@ impl<R: Rules> Producer<R> {
         for _ in 0..ready.len() {
             let Some(key) = ready.pop() else { break };
             match self.ask_lane(now, conn, versions, key, &mut load) {
+                Asked::Loaded if R::may_repeat_in_request() => ready.push(key),
                 Asked::Loaded | Asked::NextTime => asked.push(key),
                 Asked::Full => {
                     ready.push_front(key);
