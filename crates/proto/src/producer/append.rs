@@ -178,17 +178,13 @@ impl<R: Rules> Producer<R> {
         record: &Record<'_>,
     ) -> Result<(), WhyRefused> {
         let Some(slot) = self.lanes.get_mut(key) else { return Err(WhyRefused::Closed) };
-        // A record that changes nothing but its batch's size wakes nobody.
-        let before = slot.lane.deadline();
         let timestamp = record.asked_timestamp().unwrap_or_else(|| born.as_millis());
         let record = record.as_wire();
         let append = Append { ticket, born, deadline, timestamp, record };
         match slot.lane.handle(now, Event::Append(append)) {
             Ok(()) => {
-                if slot.lane.deadline() != before {
-                    self.lanes_todo.push(key);
-                }
                 self.lanes.lingering.push(key);
+                self.lanes_todo.push(key);
                 Ok(())
             }
             Err(candor_core::Misuse::Closed) => Err(WhyRefused::Closed),
