@@ -46,7 +46,10 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             Answer::Missing => PartitionResponse::error(-1),
         };
         if attempt.log == self.memory.log {
-            self.memory.see_log_start::<R>(self.moment(now), &self.config, &response);
+            let moment = self.moment(now);
+            if self.memory.see_log_start::<R>(moment, &self.config, &response) {
+                self.span.unsettled_mut().for_each(|batch| batch.log_start_moved_past = true);
+            }
         }
         let meaning = self.meaning(&attempt, &response);
         if attempt.settled.is_some() {

@@ -198,6 +198,7 @@ impl<P: Payload> SealedBatch<P> {
             permanent: None,
             corrupt_in_a_row: 0,
             first_offer: now,
+            log_start_moved_past: false,
         }
     }
 
@@ -278,6 +279,8 @@ pub(super) struct SequencedBatch<P: Payload> {
     pub(super) permanent: Option<Refusal>,
     pub(super) corrupt_in_a_row: u32,
     pub(super) first_offer: Instant,
+    /// S20: since then an answer showed a log start past the last acknowledged offset.
+    pub(super) log_start_moved_past: bool,
 }
 
 impl<P: Payload> SequencedBatch<P> {

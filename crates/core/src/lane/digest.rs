@@ -185,6 +185,7 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
         }
         self.word(u64::from(batch.corrupt_in_a_row.min(3)));
         self.word(relative_to(self.now)(batch.first_offer));
+        self.word(u64::from(batch.log_start_moved_past));
         for (route, attempt) in batch.tally.doubts() {
             self.word(route.0);
             self.word(self.lane.attempts.rank(attempt) as u64);

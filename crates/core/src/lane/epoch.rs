@@ -122,7 +122,6 @@ impl<P: Payload, R: Rules> Lane<P, R> {
                 },
             }
         }
-        self.memory.doubt_is_over();
         self.intake.put_back(back);
         self.unfenced |= left_in_doubt;
         match end {

@@ -17,8 +17,6 @@ pub(super) struct Memory {
     log_append_time: bool,
     last_acknowledged: Option<Offset>,
     log_start: Option<Offset>,
-    /// Since something is in doubt: a log start lay past what was acknowledged (S20).
-    moved_past: bool,
     /// S22: the oldest batch of this epoch whose 0 came while *known* has held since.
     established: Option<Position>,
     /// S13: where the newest written batch that left the span ended.
@@ -33,6 +31,15 @@ pub(super) struct Moment {
     pub(super) now: Instant,
     /// The smallest max_timestamp of the batches in doubt.
     pub(super) doubt_timestamp: Option<i64>,
+}
+
+/// Batches in doubt, as memory is asked about them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Doubtful {
+    pub(super) oldest: Position,
+    pub(super) first_offer: Instant,
+    pub(super) max_timestamp: i64,
+    pub(super) log_start_moved_past: bool,
 }
 
 /// An acknowledgement, as memory sees it.
@@ -51,7 +58,6 @@ impl Memory {
             log_append_time: false,
             last_acknowledged: None,
             log_start: None,
-            moved_past: false,
             established: None,
             baseline: None,
             log: 0,
@@ -67,6 +73,11 @@ impl Memory {
             baseline: Some(last.after(1)),
             ..Self::new()
         }
+    }
+
+    /// The newest acknowledged batch, and its max_timestamp.
+    pub(super) fn newest(&self) -> Option<(Position, i64)> {
+        self.newest
     }
 
     pub(super) fn last_acknowledged(&self) -> Option<Offset> {
@@ -102,30 +113,31 @@ impl Memory {
         &self,
         moment: Moment,
         config: &LaneConfig,
-        first_offer: Instant,
-        max_timestamp: i64,
+        doubt: Doubtful,
     ) -> bool {
+        let newest = self.newest.filter(|(position, _)| *position > doubt.oldest);
         R::resendable(&DoubtFacts {
             memory: self.facts(moment, config),
-            first_offer,
-            max_timestamp,
-            log_start_moved_past: self.moved_past,
+            first_offer: doubt.first_offer,
+            max_timestamp: doubt.max_timestamp,
+            written_behind: newest.map(|(_, timestamp)| timestamp),
+            log_start_moved_past: doubt.log_start_moved_past,
             beyond_memory: config.beyond_memory == BeyondMemory::Resend,
         })
     }
 
-    /// Counts the log start of an answer, before anything is concluded from it (S22).
+    /// Counts the log start of an answer, before anything is concluded from it (S22). Tells
+    /// whether it lies past what was acknowledged last (S20).
     pub(super) fn see_log_start<R: Rules>(
         &mut self,
         moment: Moment,
         config: &LaneConfig,
         response: &PartitionResponse,
-    ) {
-        let Some(start) = Offset::new(response.log_start_offset) else { return };
+    ) -> bool {
+        let Some(start) = Offset::new(response.log_start_offset) else { return false };
         self.log_start = self.log_start.max(Some(start));
-        let past = self.last_acknowledged.is_some_and(|last| start > last);
-        self.moved_past |= past && moment.doubt_timestamp.is_some();
         self.check_established::<R>(moment, config);
+        self.last_acknowledged.is_some_and(|last| start > last)
     }
 
     /// S22: *established* lives for as long as *known* holds without a break.
@@ -159,11 +171,6 @@ impl Memory {
         self.log_append_time = log_append_time >= 0;
     }
 
-    /// Nothing is in doubt any more.
-    pub(super) fn doubt_is_over(&mut self) {
-        self.moved_past = false;
-    }
-
     /// S8: another epoch.
     pub(super) fn new_identity(&mut self) {
         self.established = None;
@@ -175,7 +182,6 @@ impl Memory {
         self.log_start = None;
         self.baseline = None;
         self.established = None;
-        self.moved_past = false;
         self.log += 1;
     }
 
@@ -183,7 +189,7 @@ impl Memory {
     pub(super) fn digest(&self, mut word: impl FnMut(u64), relative: impl Fn(Instant) -> u64) {
         word(self.last_zero.map_or(0, &relative));
         word(self.newest.map_or(0, |(_, t)| timestamp_age(t, &relative)));
-        word(u64::from(self.log_append_time) | u64::from(self.moved_past) << 1);
+        word(u64::from(self.log_append_time));
         word(offset_word(self.last_acknowledged));
         word(offset_word(self.log_start));
         word(offset_word(self.baseline));

@@ -9,7 +9,7 @@ use crate::time::{Deadline, Instant, Span, Wakeup};
 use super::attempt::{Attempt, Passage};
 use super::batch::Retry;
 use super::gate::{Confirmation, Gate};
-use super::memory::Moment;
+use super::memory::{Doubtful, Moment};
 use super::span::Position;
 use super::{Adopted, Holding, Lane, Life};
 
@@ -81,9 +81,6 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     fn offer_fresh(&mut self, now: Instant, route: RouteId) -> Option<Offer<P>> {
         let Holding::Adopted(adopted) = self.identity else { return None };
-        if self.span.unsettled().next().is_none() {
-            self.memory.doubt_is_over();
-        }
         let batch = self.intake.pop()?.sequence(adopted.identity, adopted.next, now);
         let next = R::next_sequence(adopted.next, batch.count());
         self.identity = Holding::Adopted(Adopted { next, ..adopted });
@@ -211,14 +208,21 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     where
         P: 'a,
     {
-        let facts = batches.fold(None, |facts: Option<(Instant, i64)>, (_, batch)| {
-            let (offer, timestamp) =
-                facts.unwrap_or_else(|| (batch.first_offer, batch.max_timestamp()));
-            Some((offer.min(batch.first_offer), timestamp.min(batch.max_timestamp())))
+        let doubt = batches.fold(None, |doubt: Option<Doubtful>, (position, batch)| {
+            let this = Doubtful {
+                oldest: position,
+                first_offer: batch.first_offer,
+                max_timestamp: batch.max_timestamp(),
+                log_start_moved_past: batch.log_start_moved_past,
+            };
+            Some(doubt.map_or(this, |doubt| Doubtful {
+                oldest: doubt.oldest.min(this.oldest),
+                first_offer: doubt.first_offer.min(this.first_offer),
+                max_timestamp: doubt.max_timestamp.min(this.max_timestamp),
+                log_start_moved_past: doubt.log_start_moved_past || this.log_start_moved_past,
+            }))
         });
-        facts.is_none_or(|(offer, timestamp)| {
-            self.memory.resendable::<R>(self.moment(now), &self.config, offer, timestamp)
-        })
+        doubt.is_none_or(|doubt| self.memory.resendable::<R>(self.moment(now), &self.config, doubt))
     }
 
     pub(super) fn in_doubt(
@@ -229,7 +233,13 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// What memory is asked with (S20).
     pub(super) fn moment(&self, now: Instant) -> Moment {
-        let doubt_timestamp = self.in_doubt().map(|(_, batch)| batch.max_timestamp()).min();
+        self.moment_before(now, self.span.end())
+    }
+
+    /// The same, counting only doubt before a position.
+    pub(super) fn moment_before(&self, now: Instant, position: Position) -> Moment {
+        let before = self.in_doubt().take_while(|(doubtful, _)| *doubtful < position);
+        let doubt_timestamp = before.map(|(_, batch)| batch.max_timestamp()).min();
         Moment { now, doubt_timestamp }
     }
 
@@ -248,10 +258,15 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             return Instant::NEVER;
         }
         let ttl = self.config.state_ttl;
-        let ends = self.in_doubt().map(|(_, batch)| {
-            let by_timestamp = u64::try_from(batch.max_timestamp())
-                .map_or(Instant::NEVER, |millis| Instant::from_millis(millis) + ttl);
-            (batch.first_offer + ttl).min(by_timestamp)
+        let ends_by = |timestamp: i64| {
+            u64::try_from(timestamp)
+                .map_or(Instant::NEVER, |millis| Instant::from_millis(millis) + ttl)
+        };
+        let newest = self.memory.newest();
+        let ends = self.in_doubt().map(|(position, batch)| {
+            let behind = newest.filter(|(newest, _)| *newest > position);
+            let behind = behind.map_or(Instant::NEVER, |(_, timestamp)| ends_by(timestamp));
+            (batch.first_offer + ttl).min(ends_by(batch.max_timestamp())).min(behind)
         });
         ends.filter(|at| *at > self.now).min().unwrap_or(Instant::NEVER)
     }

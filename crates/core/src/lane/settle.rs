@@ -111,9 +111,6 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if let Some(end) = self.span.trim() {
             self.memory.baseline = Some(end);
         }
-        if self.span.unsettled().next().is_none() {
-            self.memory.doubt_is_over();
-        }
     }
 
     /// Records in doubt without a verdict are told so, at once.
@@ -135,8 +132,9 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         }
         let facts: Vec<_> =
             provable.iter().filter_map(|p| self.predecessor_facts(*p, attempt)).collect();
+        let before = self.moment_before(now, attempt.position);
         let proved = R::proves(&ProofFacts {
-            known: self.knows_us(now),
+            known: self.memory.known::<R>(before, &self.config),
             vacated_between: vacated.is_some(),
             through_open_gate: matches!(attempt.passage, Passage::Gate { .. }),
             in_pass: self.is_of_this_pass(attempt) && !attempt.orphaned,

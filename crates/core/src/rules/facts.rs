@@ -321,6 +321,7 @@ pub struct MemoryFacts {
 ///     memory,
 ///     first_offer: memory.now,
 ///     max_timestamp: 100_000_000,
+///     written_behind: None,
 ///     log_start_moved_past: false,
 ///     beyond_memory: false,
 /// };
@@ -335,7 +336,10 @@ pub struct DoubtFacts {
     pub first_offer: Instant,
     /// The smallest max_timestamp of the batches in doubt, in milliseconds.
     pub max_timestamp: i64,
-    /// Since then an answer showed a log start past the last acknowledged offset.
+    /// The max_timestamp of the newest acknowledged batch, if it stands behind one in doubt: then
+    /// it is the broker's clock, and not the batch in doubt.
+    pub written_behind: Option<i64>,
+    /// Since its first offer an answer showed a log start past the last acknowledged offset.
     pub log_start_moved_past: bool,
     /// `BeyondMemory::Resend`: the caller accepts duplicates.
     pub beyond_memory: bool,

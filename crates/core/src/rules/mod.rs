@@ -226,6 +226,9 @@ pub trait Rules: Clone + Copy + Debug + PartialEq + Eq + 'static {
         facts.beyond_memory
             || (facts.memory.now.since(facts.first_offer) < facts.memory.state_ttl
                 && timestamp_is_remembered(facts.memory.now, facts.max_timestamp, &facts.memory)
+                && facts
+                    .written_behind
+                    .is_none_or(|it| timestamp_is_remembered(facts.memory.now, it, &facts.memory))
                 && !facts.log_start_moved_past)
     }
 
