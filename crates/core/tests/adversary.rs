@@ -1,0 +1,396 @@
+//! Single schedules that once broke the lane, or were meant to. Each names the rule that it is
+//! about; ids are those of `docs/rules.md`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test's helpers
+
+use std::collections::BTreeMap;
+
+use candor_core::testing::{Counted, Preset};
+use candor_core::*;
+
+const MINUTE: u64 = 60_000;
+
+/// A lane, and everything that it said.
+struct Play {
+    lane: Lane<Counted>,
+    now: u64,
+    route: u64,
+    epoch: i32,
+    tickets: u64,
+    verdicts: BTreeMap<u64, Verdict>,
+    resolutions: BTreeMap<u64, Resolution>,
+    notices: Vec<Notice>,
+    questions: Vec<Action>,
+}
+
+impl Play {
+    /// At sequence 40 of epoch 3, offset 9 being the last one acknowledged; route 1.
+    fn new() -> Self {
+        Self::with(LaneConfig::default(), 3)
+    }
+
+    fn with(config: LaneConfig, epoch: i16) -> Self {
+        let now = 1_700_000_000_000;
+        let id = ProducerId::new(7).unwrap();
+        let preset = Preset {
+            identity: Identity { id, epoch: ProducerEpoch::new(epoch).unwrap() },
+            next: Sequence::new(40).unwrap(),
+            last_acknowledged: Offset::new(9).unwrap(),
+        };
+        let mut play = Self {
+            lane: Lane::preset(config, Instant::from_millis(now), preset),
+            now,
+            route: 0,
+            epoch: 1,
+            tickets: 0,
+            verdicts: BTreeMap::new(),
+            resolutions: BTreeMap::new(),
+            notices: Vec::new(),
+            questions: Vec::new(),
+        };
+        play.next_route();
+        play
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_millis(self.now)
+    }
+
+    /// Tells an event, without a poll behind it.
+    fn tell(&mut self, event: Event<'_, Counted>) {
+        self.lane.handle(self.now(), event).expect("a legal event");
+    }
+
+    fn poll(&mut self) {
+        while let Some(action) = self.lane.poll(self.now()) {
+            match action {
+                Action::Settled(settled) => {
+                    for (ticket, verdict) in settled.verdicts() {
+                        assert_eq!(self.verdicts.insert(ticket.0, verdict), None, "two verdicts");
+                    }
+                    for (ticket, resolution) in settled.resolutions() {
+                        let before = self.resolutions.insert(ticket.0, resolution);
+                        assert_eq!(before, None, "two resolutions");
+                    }
+                }
+                Action::Notice(notice) => self.notices.push(notice),
+                Action::NeedIdentity | Action::NeedLeader => self.questions.push(action),
+            }
+        }
+    }
+
+    fn wait(&mut self, millis: u64) {
+        self.now += millis;
+        self.poll();
+    }
+
+    fn leader(&mut self, route: Option<u64>) {
+        let epoch = LeaderEpoch(self.epoch);
+        self.tell(Event::Leader { route: route.map(RouteId), epoch });
+        self.poll();
+    }
+
+    fn next_route(&mut self) {
+        self.route += 1;
+        self.leader(Some(self.route));
+    }
+
+    fn confirm(&mut self) {
+        self.tell(Event::LeaderConfirmed { epoch: LeaderEpoch(self.epoch) });
+        self.poll();
+    }
+
+    /// A record with this timestamp and time, in a batch that goes on.
+    fn join(&mut self, timestamp: i64, deadline: u64) -> u64 {
+        let ticket = self.tickets;
+        self.tickets += 1;
+        self.tell(Event::Append(Append {
+            ticket: Ticket(ticket),
+            born: self.now(),
+            deadline: Instant::from_millis(self.now + deadline),
+            timestamp,
+            record: ticket as u16,
+        }));
+        ticket
+    }
+
+    /// A batch of one record with this time.
+    fn append(&mut self, deadline: u64) -> u64 {
+        let ticket = self.join(self.now as i64, deadline);
+        self.flush();
+        ticket
+    }
+
+    fn flush(&mut self) {
+        self.tell(Event::Flush);
+        self.poll();
+    }
+
+    fn try_offer(&mut self) -> Option<Offer<Counted>> {
+        self.lane.offer(self.now(), RouteId(self.route), usize::MAX)
+    }
+
+    fn offer(&mut self) -> AttemptId {
+        let offer = self.try_offer().expect("an offer");
+        offer.attempt
+    }
+
+    /// Waits for the backoff first.
+    fn offer_again(&mut self) -> AttemptId {
+        self.wait(2_000);
+        self.offer()
+    }
+
+    fn append_and_offer(&mut self, deadline: u64) -> (u64, AttemptId) {
+        let ticket = self.append(deadline);
+        (ticket, self.offer())
+    }
+
+    fn say(&mut self, attempt: AttemptId, answer: impl Into<Answer>) {
+        self.tell(Event::Answered { attempt, answer: answer.into() });
+        self.poll();
+    }
+
+    fn zero(&mut self, attempt: AttemptId, base: i64) {
+        self.say(attempt, PartitionResponse::appended(base));
+    }
+
+    fn zero_with_log_start(&mut self, attempt: AttemptId, base: i64, log_start_offset: i64) {
+        let response = PartitionResponse::appended(base);
+        self.say(attempt, PartitionResponse { log_start_offset, ..response });
+    }
+
+    fn error(&mut self, attempt: AttemptId, code: i16) {
+        self.say(attempt, PartitionResponse::error(code));
+    }
+
+    fn lose(&mut self, attempt: AttemptId) {
+        self.tell(Event::Ended { attempt, handed: HandedOver::PerhapsWhole });
+        self.poll();
+    }
+
+    /// A batch at this offset opens the gate.
+    fn open_gate(&mut self, base: i64) {
+        let (_, opener) = self.append_and_offer(MINUTE);
+        self.zero(opener, base);
+    }
+
+    fn epoch_in_use(&self) -> i16 {
+        self.lane.identity().unwrap().epoch.get()
+    }
+}
+
+/// D5: `close(deadline)` always returns by its deadline, also when somebody else closes later.
+#[test]
+fn a_later_close_does_not_move_an_earlier_one() {
+    let mut play = Play::new();
+    let ticket = play.append(MINUTE);
+    let first = Instant::from_millis(play.now + 10);
+    let second = Instant::from_millis(play.now + 10_000);
+    play.tell(Event::Close { deadline: first });
+    play.tell(Event::Close { deadline: second });
+    play.wait(10);
+    assert!(play.verdicts.contains_key(&ticket), "close is late");
+}
+
+/// K5, K6: a batch is asked in two passes, a confirmed leader between them. A second pass that
+/// had its 0 is over: what a new batch is answered later starts from the beginning.
+#[test]
+fn a_second_pass_ends_with_what_it_asked() {
+    let mut play = Play::new();
+    play.next_route();
+    // Without a timestamp nothing is known to be remembered, and the gate stays closed (S20).
+    play.join(-1, 10 * MINUTE);
+    play.flush();
+    let first = play.offer();
+    play.error(first, 45);
+    play.confirm();
+    let again = play.offer_again();
+    play.zero(again, 10);
+    let (_, next) = play.append_and_offer(10 * MINUTE);
+    play.error(next, 45);
+    assert_eq!(play.notices, [], "one 45 is no loss");
+    assert_eq!(play.epoch_in_use(), 3);
+}
+
+/// The same, the first batch being settled by a late answer while the leader is confirmed.
+#[test]
+fn a_late_answer_ends_a_second_pass() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (ticket, lost) = play.append_and_offer(10 * MINUTE);
+    play.next_route();
+    let again = play.offer_again();
+    play.error(again, 45);
+    play.zero(lost, 11);
+    assert!(matches!(play.verdicts[&ticket], Verdict::Delivered { .. }));
+    play.confirm();
+    let (_, next) = play.append_and_offer(10 * MINUTE);
+    play.error(next, 45);
+    assert_eq!(play.notices, [], "one 45 is no loss");
+    assert_eq!(play.epoch_in_use(), 3);
+}
+
+/// Rules 1: `Never` comes with facts for a log scan. A scan that starts behind the last
+/// acknowledged offset must find the batch: what was acknowledged behind it does not count.
+#[test]
+fn a_scan_starts_before_the_batch_in_doubt() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (ticket, lost) = play.append_and_offer(10 * MINUTE);
+    let (_, later) = play.append_and_offer(10 * MINUTE);
+    play.say(lost, Answer::Missing);
+    // The log start lies past what was acknowledged: this 0 proves nothing (S22).
+    play.zero_with_log_start(later, 20, 11);
+    let Verdict::Unknown(told) = play.verdicts[&ticket] else { panic!("no proof") };
+    assert_eq!(told.last_acknowledged, Offset::new(10));
+    play.wait(1);
+    let Some(Resolution::Never { facts, .. }) = play.resolutions.get(&ticket) else {
+        panic!("not resent (S20): {:?}", play.resolutions)
+    };
+    assert_eq!(facts.last_acknowledged, Offset::new(10), "the batch stands before offset 20");
+}
+
+/// S20: a batch in doubt with an old timestamp may be in the log, be the newest one there, and be
+/// forgotten with everything before it: what is sent behind it then is taken with any sequence. So
+/// nothing is sent behind it, nothing is concluded by V3, and no 0 behind it proves anything.
+#[test]
+fn nothing_is_sent_behind_an_old_timestamp_in_doubt() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let day = 25 * 3_600_000;
+    play.join(play.now as i64 - day, 10 * MINUTE);
+    play.flush();
+    let old = play.offer();
+    play.append(10 * MINUTE);
+    assert!(play.try_offer().is_none(), "the gate is open");
+    play.zero(old, 11);
+    let next = play.offer();
+    play.zero(next, 12);
+    play.append_and_offer(MINUTE);
+    play.append_and_offer(MINUTE);
+}
+
+/// S20, S22: the timestamp of the batch whose 0 proves is no doubt about those before it.
+#[test]
+fn a_0_with_an_old_timestamp_proves_what_is_before_it() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (ticket, missing) = play.append_and_offer(10 * MINUTE);
+    let day = 25 * 3_600_000;
+    play.join(play.now as i64 - day, 10 * MINUTE);
+    play.flush();
+    let old = play.offer();
+    play.say(missing, Answer::Missing);
+    play.zero(old, 12);
+    let told = play.verdicts.get(&ticket);
+    assert!(matches!(told, Some(Verdict::Delivered { .. })), "not proved: {told:?}");
+}
+
+/// S20, T62: the newest written batch is the clock of the broker's memory. Here it is old, so a
+/// copy of what is in doubt before it would be taken as if it were new.
+#[test]
+fn nothing_is_resent_before_an_old_batch_that_is_written() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (ticket, seven) = play.append_and_offer(10 * MINUTE);
+    let day = 25 * 3_600_000;
+    play.join(play.now as i64 - day, 10 * MINUTE);
+    play.flush();
+    let old = play.offer();
+    play.error(seven, 7);
+    play.zero(old, 12);
+    // Proved, or not to be found out: both are right, to ask once more is not.
+    play.wait(2_000);
+    assert!(play.try_offer().is_none(), "resent to a broker that may have forgotten us");
+    let proved = matches!(play.verdicts.get(&ticket), Some(Verdict::Delivered { .. }));
+    assert!(proved || play.resolutions.contains_key(&ticket));
+}
+
+/// S22, 46: who certainly is not written hears that, and is not told `Unknown` first.
+#[test]
+fn a_46_overtakes_what_is_refused() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (ticket, first) = play.append_and_offer(10 * MINUTE);
+    let (_, second) = play.append_and_offer(10 * MINUTE);
+    play.error(first, 19);
+    play.say(second, Answer::Missing);
+    let again = play.offer_again();
+    play.error(again, 45);
+    let again = play.offer_again();
+    play.error(again, 46);
+    let told = play.verdicts.get(&ticket);
+    assert!(matches!(told, Some(Verdict::NotDelivered(_))), "all its attempts failed: {told:?}");
+}
+
+/// Order: what stays of a vacated batch is not sent behind a successor that a 46 shows to be there.
+#[test]
+fn a_46_overtakes_what_was_vacated() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    play.join(play.now as i64, 5_000);
+    let stays = play.join(play.now as i64, 10 * MINUTE);
+    play.flush();
+    let first = play.offer();
+    let (_, second) = play.append_and_offer(10 * MINUTE);
+    play.error(first, 19);
+    play.say(second, Answer::Missing);
+    let again = play.offer_again();
+    play.error(again, 45);
+    let again = play.offer_again(); // the second one; the first record's time is up now
+    play.wait(2_000);
+    play.error(again, 46);
+    let told = play.verdicts.get(&stays);
+    assert!(matches!(told, Some(Verdict::NotDelivered(_))), "sent behind its successor: {told:?}");
+}
+
+/// D5: what is learned after close is thrown away, without a notice.
+#[test]
+fn nothing_is_said_after_close() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (_, refused) = play.append_and_offer(10 * MINUTE);
+    let (_, behind) = play.append_and_offer(10 * MINUTE);
+    play.error(refused, 19);
+    play.tell(Event::Close { deadline: play.now() });
+    play.poll();
+    assert!(play.lane.is_idle());
+    play.zero(behind, 12);
+    assert_eq!(play.notices, []);
+}
+
+/// L4: an abandon that waited for a confirmed leader has no cause any more when a late 0 came.
+#[test]
+fn a_late_0_calls_an_abandon_off() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (ticket, lost) = play.append_and_offer(3_000);
+    play.next_route();
+    let again = play.offer_again();
+    play.wait(2_000);
+    play.error(again, 29);
+    play.append(MINUTE);
+    play.zero(lost, 11);
+    assert!(matches!(play.resolutions[&ticket], Resolution::Delivered { .. }));
+    play.confirm();
+    assert_eq!(play.epoch_in_use(), 3, "nothing was given up");
+}
+
+/// S10: 32767 is a fence; after its batch is written, also by a 46, nothing else is sent under it.
+#[test]
+fn a_46_at_the_fence_ends_it_as_well() {
+    let mut play = Play::with(LaneConfig::default(), 32_766);
+    play.open_gate(10);
+    let (_, lost) = play.append_and_offer(MINUTE);
+    play.lose(lost);
+    play.tell(Event::Shed);
+    play.poll();
+    assert_eq!(play.epoch_in_use(), 32_767);
+    play.append(10 * MINUTE);
+    let fence = play.offer_again();
+    play.say(fence, Answer::Missing);
+    let again = play.offer_again();
+    play.error(again, 46);
+    play.append(10 * MINUTE);
+    assert!(play.try_offer().is_none(), "something else is sent at 32767");
+}

@@ -1,0 +1,746 @@
+//! Arbitrary legal schedules against a small truthful broker. What is checked needs no knowledge
+//! of how the lane decides: one verdict by its deadline, one resolution, and no word that the log
+//! refutes, also after every late copy has landed.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test's helpers
+
+#[path = "adversary_random/broker.rs"]
+mod broker;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use candor_core::testing::{Counted, Preset};
+use candor_core::*;
+use proptest::prelude::*;
+
+use broker::{Broker, Entry, Frame, Kind};
+
+/// What the broker does with a request before or after it looked at the sequence.
+#[derive(Clone, Copy, Debug)]
+enum Mood {
+    Honest,
+    /// Refuses before the append.
+    Definite(i16),
+    /// 87 that names this record.
+    Names(u8),
+    /// Appends (or tries to), and answers this code.
+    AppendsBut(i16),
+    /// Does not look at it, and answers a code that proves nothing.
+    Doubtful(i16),
+    AppendsWithoutEntry,
+}
+
+// ---- Schedules -----------------------------------------------------------------------------------
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append {
+        deadline: u64,
+        flush: bool,
+        old: bool,
+    },
+    Cancel(u8),
+    Offer,
+    /// Some records, and all that may be offered.
+    Burst(u8),
+    /// All goes well for a moment.
+    Calm,
+    /// The broker takes the next request of a connection (0: the newest), or a late copy.
+    Process {
+        which: u8,
+        mood: Mood,
+    },
+    /// The lane hears the next answer of a connection.
+    Answer(u8),
+    Lose {
+        partly: u8,
+    },
+    NewRoute {
+        epoch: bool,
+        end_old: bool,
+    },
+    NoRoute,
+    NewEpoch,
+    SameRouteBack,
+    /// The new leader is none, and says 45 to what it lacks.
+    StaleLeader,
+    /// All records are deleted; the broker remembers us.
+    Purge,
+    /// The broker looks for producers whose newest batch is a day old.
+    Expire,
+    /// Nothing being in doubt, another replica leads that never saw us.
+    Forget,
+    Confirm,
+    ConfirmOther,
+    Identity,
+    Hold,
+    Release,
+    Flush,
+    Wait(u64),
+    TimeGoesBack,
+    Restart,
+    Shed,
+    Recreate,
+    Close(u64),
+}
+
+fn mood() -> impl Strategy<Value = Mood> {
+    prop_oneof![
+        6 => Just(Mood::Honest),
+        3 => prop::sample::select(vec![19, 10, 87, 29, 2, 18]).prop_map(Mood::Definite),
+        1 => (0u8..4).prop_map(Mood::Names),
+        1 => prop::bool::weighted(0.1).prop_map(|yes| Mood::Definite(if yes { 90 } else { 19 })),
+        2 => prop::sample::select(vec![7, 6, 3, 20, 56, -1, 999]).prop_map(Mood::AppendsBut),
+        2 => prop::sample::select(vec![6, 3, 56, -1]).prop_map(Mood::Doubtful),
+        1 => Just(Mood::AppendsWithoutEntry),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let millis = prop::sample::select(vec![0, 1, 5, 60, 150, 400, 1_500, 8_000]);
+    let deadline = prop::sample::select(vec![50, 300, 2_000, 30_000, 30_000, 120_000]);
+    prop_oneof![
+        6 => (deadline, prop::bool::weighted(0.7), prop::bool::weighted(0.1))
+            .prop_map(|(deadline, flush, old)| Step::Append { deadline, flush, old }),
+        2 => (0u8..8).prop_map(Step::Cancel),
+        14 => Just(Step::Offer),
+        6 => (1u8..6).prop_map(Step::Burst),
+        3 => Just(Step::Calm),
+        20 => (prop::sample::select(vec![0, 0, 0, 1, 2, 7]), mood())
+            .prop_map(|(which, mood)| Step::Process { which, mood }),
+        20 => prop::sample::select(vec![0, 0, 0, 1, 2]).prop_map(Step::Answer),
+        2 => (0u8..4).prop_map(|partly| Step::Lose { partly }),
+        3 => any::<(bool, bool)>()
+            .prop_map(|(epoch, end_old)| Step::NewRoute { epoch, end_old }),
+        1 => Just(Step::NoRoute),
+        1 => Just(Step::NewEpoch),
+        1 => Just(Step::SameRouteBack),
+        1 => Just(Step::StaleLeader),
+        1 => prop::bool::weighted(0.3).prop_map(|yes| if yes { Step::Purge } else { Step::Offer }),
+        1 => Just(Step::Forget),
+        2 => Just(Step::Expire),
+        2 => Just(Step::Confirm),
+        1 => Just(Step::ConfirmOther),
+        2 => Just(Step::Identity),
+        1 => Just(Step::Hold),
+        1 => Just(Step::Release),
+        1 => Just(Step::Flush),
+        8 => millis.prop_map(Step::Wait),
+        1 => Just(Step::TimeGoesBack),
+        1 => Just(Step::Restart),
+        1 => prop::bool::weighted(0.15).prop_map(|yes| if yes { Step::Shed } else { Step::Offer }),
+        1 => prop::bool::weighted(0.1)
+            .prop_map(|yes| if yes { Step::Recreate } else { Step::Offer }),
+        1 => (prop::bool::weighted(0.05), 0u64..3_000)
+            .prop_map(|(yes, t)| if yes { Step::Close(t) } else { Step::Offer }),
+    ]
+}
+
+/// Where the lane starts: fresh, or in the middle of an epoch.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    preset: Option<(i16, i32)>,
+    kind: Kind,
+    batch_size: usize,
+    /// Some records are a day old.
+    old: bool,
+}
+
+fn start() -> impl Strategy<Value = Start> {
+    let epoch = prop::sample::select(vec![0, 3, 32_764, 32_765, 32_766]);
+    let next = prop::sample::select(vec![1, 40, i32::MAX - 1, i32::MAX, i32::MAX - 4]);
+    let kind = prop::sample::select(vec![Kind::Any, Kind::Any, Kind::Strict, Kind::Old]);
+    (prop::option::of((epoch, next)), kind, 1usize..4, prop::bool::weighted(0.3))
+        .prop_map(|(preset, kind, batch_size, old)| Start { preset, kind, batch_size, old })
+}
+
+// ---- The world -----------------------------------------------------------------------------------
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Fate {
+    deadline: u64,
+    verdict: Option<Verdict>,
+    resolution: Option<Resolution>,
+}
+
+struct World {
+    start: Start,
+    lane: Lane<Counted>,
+    broker: Broker,
+    now: u64,
+    frames: Vec<Frame>,
+    route: Option<RouteId>,
+    routes: u64,
+    epoch: i32,
+    asked_identity: bool,
+    ids: i64,
+    asked_leader: bool,
+    fates: Vec<Fate>,
+    last_delivered: i64,
+    unfenced: bool,
+    shed: bool,
+    recreated: bool,
+    purged: bool,
+    conflict: bool,
+    closed: Option<u64>,
+    offers: u32,
+    led_by: (Option<RouteId>, i32),
+    era: u32,
+    /// In this era a 0 came.
+    era_proved: bool,
+    /// Every batch that was offered: one content for each place in an epoch.
+    contents: BTreeMap<(i64, i16, i32), Vec<u16>>,
+    /// When each record was offered last, and at which leader epoch.
+    last_offer: BTreeMap<u16, (u64, i32)>,
+}
+
+const START: u64 = 1_700_000_000_000;
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+impl World {
+    fn new(start: Start) -> Self {
+        let config = LaneConfig { batch_size: start.batch_size, ..LaneConfig::default() };
+        let mut broker = Broker { kind: start.kind, ..Broker::default() };
+        broker.logs.push(vec![None; 10]);
+        let lane = match start.preset {
+            None => Lane::new(config, at(START)),
+            Some((epoch, next)) => {
+                let id = ProducerId::new(7).unwrap();
+                let identity = Identity { id, epoch: ProducerEpoch::new(epoch).unwrap() };
+                let preset = Preset {
+                    identity,
+                    next: Sequence::new(next).unwrap(),
+                    last_acknowledged: Offset::new(9).unwrap(),
+                };
+                let newest = (Sequence::new(next - 1).unwrap(), 1, 9);
+                let batches = VecDeque::from([newest]);
+                broker
+                    .producers
+                    .insert(7, Entry { epoch: identity.epoch, newest: START as i64, batches });
+                Lane::preset(config, at(START), preset)
+            }
+        };
+        Self {
+            start,
+            lane,
+            broker,
+            now: START,
+            frames: Vec::new(),
+            route: None,
+            routes: 0,
+            epoch: 0,
+            asked_identity: false,
+            ids: 100,
+            asked_leader: false,
+            fates: Vec::new(),
+            last_delivered: -1,
+            unfenced: false,
+            shed: false,
+            recreated: false,
+            purged: false,
+            conflict: false,
+            closed: None,
+            offers: 0,
+            led_by: (None, 0),
+            era: 0,
+            era_proved: false,
+            contents: BTreeMap::new(),
+            last_offer: BTreeMap::new(),
+        }
+    }
+
+    fn tell(&mut self, event: Event<'_, Counted>) {
+        self.lane.handle(at(self.now), event).expect("a legal event");
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    /// Polls until there is nothing left, and checks what is said.
+    fn poll(&mut self) {
+        let mut polls = 0;
+        while let Some(action) = self.lane.poll(at(self.now)) {
+            polls += 1;
+            assert!(polls < 200, "a busy loop");
+            match action {
+                Action::Settled(settled) => self.settled(&settled),
+                Action::Notice(notice) => self.notice(notice),
+                Action::NeedIdentity => self.asked_identity = true,
+                Action::NeedLeader => self.asked_leader = true,
+            }
+        }
+        for (ticket, fate) in self.fates.iter().enumerate() {
+            let due = fate.deadline.min(self.closed.unwrap_or(u64::MAX)) <= self.now;
+            assert!(!due || fate.verdict.is_some(), "no verdict for {ticket}");
+            if self.closed.is_some_and(|closed| closed <= self.now) {
+                let unknown = matches!(fate.verdict, Some(Verdict::Unknown(_)));
+                assert!(!unknown || fate.resolution.is_some(), "{ticket} unresolved at close");
+            }
+        }
+        if let Some(deadline) = self.lane.deadline() {
+            assert!(deadline.at > at(self.now), "a deadline that passed: {deadline:?}");
+        }
+    }
+
+    fn settled(&mut self, settled: &Settled) {
+        for (ticket, verdict) in settled.verdicts() {
+            if let Verdict::Delivered { offset: Some(offset) } = verdict {
+                let ordered = offset.get() > self.last_delivered || self.recreated;
+                assert!(ordered, "Delivered out of offset order (D6)");
+                self.last_delivered = offset.get();
+            }
+            let mut sent = self.frames.iter().filter(|f| f.records.contains(&(ticket.0 as u16)));
+            let unknown = matches!(verdict, Verdict::Unknown(_));
+            assert!(!unknown || sent.any(|f| !f.refused), "Unknown, and yet all was refused");
+            let fate = &mut self.fates[ticket.0 as usize];
+            assert!(fate.verdict.is_none(), "two verdicts for {ticket}");
+            fate.verdict = Some(verdict);
+        }
+        for (ticket, resolution) in settled.resolutions() {
+            let fate = &self.fates[ticket.0 as usize];
+            let unknown = matches!(fate.verdict, Some(Verdict::Unknown(_)));
+            assert!(unknown && fate.resolution.is_none(), "a resolution too many for {ticket}");
+            if let Resolution::Never { reason, facts } = resolution {
+                let caused = match reason {
+                    NeverReason::MemoryPressure => self.shed,
+                    NeverReason::TopicRecreated => self.recreated,
+                    NeverReason::Closed => self.closed.is_some(),
+                    NeverReason::Refused => true,
+                    // An old duplicate behind which a later batch is written (K6).
+                    NeverReason::StateLost => true,
+                    NeverReason::Expired => self.purged || self.start.old,
+                    NeverReason::Abandoned => false,
+                };
+                let open = |f: &Frame| {
+                    let carries = f.records.contains(&(ticket.0 as u16));
+                    !f.told && carries && f.identity == facts.identity
+                };
+                let hopeless = self.is_closed() || !self.frames.iter().any(open);
+                assert!(hopeless, "Never, and an answer may still come");
+                assert!(caused, "Never({reason:?}) without a cause");
+            }
+            self.fates[ticket.0 as usize].resolution = Some(resolution);
+        }
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        match notice {
+            Notice::Fence { .. } => {}
+            Notice::Unfenced => {
+                let last = self.contents.keys().any(|(_, epoch, _)| *epoch >= 32_766);
+                assert!(last || self.conflict, "a fence was to be had");
+                self.unfenced = true;
+            }
+            Notice::IdentityConflict if self.conflict => {}
+            Notice::StateLost if self.start.old => {}
+            Notice::DataLoss { .. }
+            | Notice::StateLost
+            | Notice::IdentityConflict
+            | Notice::Contradiction { .. }
+            | Notice::Stopped => panic!("a truthful broker, and yet: {notice}"),
+        }
+    }
+
+    fn offer(&mut self) -> bool {
+        let Some(route) = self.route else {
+            return false;
+        };
+        let promised = self.lane.offerable(at(self.now));
+        let offer = self.lane.offer(at(self.now), route, usize::MAX);
+        assert_eq!(promised, offer.is_some(), "offerable and offer disagree");
+        let Some(offer) = offer else { return false };
+        self.offers += 1;
+        self.check_offer(&offer);
+        self.frames.push(Frame {
+            attempt: offer.attempt,
+            route,
+            generation: self.broker.generation(),
+            identity: offer.identity,
+            first: offer.first,
+            records: offer.batch.records(),
+            max_timestamp: Payload::max_timestamp(&offer.batch),
+            answer: None,
+            told: false,
+            refused: false,
+            era: self.era,
+        });
+        self.tell(Event::Handed { attempt: offer.attempt });
+        true
+    }
+
+    fn check_offer(&mut self, offer: &Offer<Counted>) {
+        let open = self.frames.iter().filter(|f| f.era == self.era && !f.told).count();
+        assert!(self.era_proved || open == 0, "two at once through a closed gate (S6)");
+        let (records, identity) = (offer.batch.records(), offer.identity);
+        let place = (identity.id.get(), identity.epoch.get(), offer.first.get());
+        assert!(place.1 < i16::MAX || place.2 == 0, "32767 is a fence only (S10)");
+        let content = self.contents.entry(place).or_insert_with(|| records.clone());
+        assert_eq!(*content, records, "two contents at one place (S2, S4)");
+        for record in records {
+            let told = &self.fates[usize::from(record)];
+            assert!(told.resolution.is_none(), "{record} is offered after its end");
+            if let Some((when, epoch)) = self.last_offer.insert(record, (self.now, self.epoch)) {
+                let rested = self.now >= when + 80 || self.epoch > epoch;
+                assert!(rested, "{record} is offered again without backoff (L3, V5)");
+            }
+        }
+    }
+
+    /// 0 is the route in use, 1 the one before it, and so on; from 7 on any late copy.
+    fn nth_route(&self, which: u8) -> Option<RouteId> {
+        self.routes.checked_sub(u64::from(which)).map(RouteId)
+    }
+
+    fn process(&mut self, which: u8, mood: Mood) {
+        let route = self.nth_route(which);
+        let open = |f: &Frame| f.answer.is_none() && (which >= 7 || Some(f.route) == route);
+        let late = |f: &Frame| which < 7 || f.told;
+        let Some(index) = self.frames.iter().position(|f| open(f) && late(f)) else { return };
+        let frame = self.frames[index].clone();
+        let answer = match mood {
+            Mood::Honest => self.broker.append(&frame).into(),
+            Mood::Definite(code) => {
+                self.conflict |= code == 90;
+                self.broker.error(code).into()
+            }
+            Mood::Names(n) => {
+                let named = u32::from(n) % frame.records.len() as u32;
+                let response = PartitionResponse::error(87);
+                PartitionResponse { record_errors: vec![named], ..response }.into()
+            }
+            Mood::AppendsBut(error_code) => {
+                let response = self.broker.append(&frame);
+                match response.error_code {
+                    0 => PartitionResponse { error_code, ..response }.into(),
+                    _ => response.into(),
+                }
+            }
+            Mood::Doubtful(code) => PartitionResponse::error(code).into(),
+            Mood::AppendsWithoutEntry => {
+                self.broker.append(&frame);
+                Answer::Missing
+            }
+        };
+        self.frames[index].answer = Some(answer);
+    }
+
+    fn answer(&mut self, which: u8) {
+        let route = self.nth_route(which);
+        let next = self.frames.iter_mut().find(|f| Some(f.route) == route && !f.told);
+        let Some(frame) = next else { return };
+        let Some(answer) = frame.answer.clone() else { return };
+        frame.told = true;
+        let doubtful =
+            [None, Some(0), Some(7), Some(6), Some(3), Some(20), Some(56), Some(-1), Some(999)];
+        frame.refused = !doubtful.contains(&answer.code());
+        let (attempt, era) = (frame.attempt, frame.era);
+        self.era_proved |= era == self.era && answer.code() == Some(0);
+        self.tell(Event::Answered { attempt, answer });
+    }
+
+    /// A connection is over: the last requests of it that were not processed may not be whole.
+    fn end_route(&mut self, route: RouteId, partly: u8) {
+        let open: Vec<usize> = (0..self.frames.len())
+            .filter(|i| self.frames[*i].route == route && !self.frames[*i].told)
+            .collect();
+        let unseen = open.iter().rev().take_while(|i| self.frames[**i].answer.is_none()).count();
+        let whole = open.len() - unseen.min(usize::from(partly));
+        for (n, index) in open.into_iter().enumerate() {
+            let frame = &mut self.frames[index];
+            frame.told = true;
+            let handed = if n < whole { HandedOver::PerhapsWhole } else { HandedOver::Partly };
+            if handed == HandedOver::Partly {
+                frame.answer = Some(Answer::Missing);
+                frame.refused = true;
+            }
+            let attempt = frame.attempt;
+            self.tell(Event::Ended { attempt, handed });
+        }
+    }
+
+    fn leader(&mut self, route: Option<RouteId>) {
+        self.route = route;
+        self.asked_leader = false;
+        if core::mem::replace(&mut self.led_by, (route, self.epoch)) != (route, self.epoch) {
+            self.era += 1;
+            self.era_proved = false;
+        }
+        self.tell(Event::Leader { route, epoch: LeaderEpoch(self.epoch) });
+    }
+
+    fn identity(&mut self) {
+        if core::mem::take(&mut self.asked_identity) {
+            self.ids += 1;
+            let id = ProducerId::new(self.ids).unwrap();
+            self.tell(Event::Identity(Identity::fresh(id)));
+        }
+    }
+
+    fn append(&mut self, deadline: u64, flush: bool, old: bool) {
+        if self.is_closed() || self.lane.is_stopped() {
+            return;
+        }
+        let ticket = self.fates.len() as u64;
+        self.fates.push(Fate { deadline: self.now + deadline, ..Fate::default() });
+        self.tell(Event::Append(Append {
+            ticket: Ticket(ticket),
+            born: at(self.now),
+            deadline: at(self.now + deadline),
+            timestamp: self.now as i64 - if old { 25 * 3_600_000 } else { 0 },
+            record: ticket as u16,
+        }));
+        if flush {
+            self.tell(Event::Flush);
+        }
+    }
+
+    fn cancel(&mut self, back: u8) {
+        let Some(ticket) = self.fates.len().checked_sub(1 + usize::from(back)) else { return };
+        let fate = &mut self.fates[ticket];
+        fate.deadline = fate.deadline.min(self.now);
+        self.tell(Event::Cancel(Ticket(ticket as u64)));
+    }
+
+    fn burst(&mut self, records: u8) {
+        (0..records).for_each(|_| self.append(30_000, true, false));
+        self.poll();
+        while self.offer() {}
+    }
+
+    fn calm(&mut self) {
+        self.identity();
+        while self.offer() || self.pending() {
+            self.process(0, Mood::Honest);
+            self.answer(0);
+            self.poll();
+        }
+    }
+
+    fn new_route(&mut self, epoch: bool, end_old: bool) {
+        if end_old {
+            self.end_route(RouteId(self.routes), 0);
+        }
+        self.routes += 1;
+        self.epoch += i32::from(epoch);
+        self.leader(Some(RouteId(self.routes)));
+    }
+
+    /// Metadata newer than the question; it finds out who does not lead any more.
+    fn confirm(&mut self) {
+        let Some(route) = self.route.filter(|_| self.asked_leader) else { return };
+        self.asked_leader = false;
+        if self.broker.stale.contains(&route) {
+            return self.new_route(true, false);
+        }
+        self.tell(Event::LeaderConfirmed { epoch: LeaderEpoch(self.epoch) });
+    }
+
+    fn purge(&mut self) {
+        self.purged = true;
+        self.broker.log_start = self.broker.logs.last().map_or(0, |log| log.len() as i64);
+    }
+
+    fn expire(&mut self) {
+        let day = self.now as i64 - 24 * 3_600_000;
+        self.broker.producers.retain(|_, entry| entry.newest > day);
+        // A copy of what is written, landing after that, is beyond the assumptions (A3).
+        let written = |f: &Frame| !self.broker.places(f.records[0]).is_empty();
+        for frame in self.frames.iter_mut().filter(|f| f.answer.is_none() && written(f)) {
+            frame.answer = Some(Answer::Missing);
+        }
+    }
+
+    fn forget(&mut self) {
+        let sent = |ticket: u16| self.frames.iter().any(|f| f.records.contains(&ticket));
+        let settled = |fate: &Fate| match fate.verdict {
+            None => false,
+            Some(Verdict::Unknown(_)) => fate.resolution.is_some(),
+            Some(Verdict::Delivered { .. } | Verdict::NotDelivered(_)) => true,
+        };
+        let quiet = self.frames.iter().all(|f| f.told && f.answer.is_some())
+            && (0u16..).zip(&self.fates).all(|(t, fate)| settled(fate) || !sent(t));
+        if quiet {
+            self.purge();
+            self.broker.producers.clear();
+            self.new_route(true, true);
+        }
+    }
+
+    fn time_goes_back(&mut self) {
+        let past = at(self.now - 5_000);
+        let _ = self.lane.handle(past, Event::Flush);
+        assert!(!self.lane.offerable(past) || self.lane.offerable(at(self.now)));
+    }
+
+    fn close(&mut self, millis: u64) {
+        let deadline = self.now + millis;
+        self.closed = Some(self.closed.map_or(deadline, |closed| closed.min(deadline)));
+        self.tell(Event::Close { deadline: at(deadline) });
+    }
+
+    fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Append { deadline, flush, old } => {
+                self.append(deadline, flush, old && self.start.old);
+            }
+            Step::Cancel(back) => self.cancel(back),
+            Step::Offer => {
+                self.offer();
+            }
+            Step::Process { which, mood } => self.process(which, mood),
+            Step::Burst(records) => self.burst(records),
+            Step::Calm => self.calm(),
+            Step::Answer(which) => self.answer(which),
+            Step::Lose { partly } => {
+                if let Some(route) = self.route {
+                    self.end_route(route, partly);
+                    self.leader(None);
+                }
+            }
+            Step::NewRoute { epoch, end_old } => self.new_route(epoch, end_old),
+            Step::NoRoute => self.leader(None),
+            Step::NewEpoch => {
+                self.epoch += 1;
+                self.leader(self.route);
+            }
+            Step::SameRouteBack => self.leader(Some(RouteId(self.routes))),
+            Step::StaleLeader => {
+                self.broker.stale.insert(RouteId(self.routes + 1));
+                self.new_route(true, false);
+            }
+            Step::Purge => self.purge(),
+            Step::Expire => self.expire(),
+            Step::Forget => self.forget(),
+            Step::Confirm => self.confirm(),
+            Step::ConfirmOther => {
+                // Metadata older than what the lane knows.
+                self.tell(Event::LeaderConfirmed { epoch: LeaderEpoch(self.epoch - 1) });
+            }
+            Step::Identity => self.identity(),
+            Step::Hold => self.tell(Event::Hold),
+            Step::Release => self.tell(Event::Release),
+            Step::Flush => self.tell(Event::Flush),
+            Step::Wait(millis) => self.now += millis,
+            Step::TimeGoesBack => self.time_goes_back(),
+            Step::Restart => self.broker.restart(),
+            Step::Shed => {
+                self.shed = true;
+                self.tell(Event::Shed);
+            }
+            Step::Recreate => {
+                self.recreated = true;
+                self.broker.recreate();
+                self.tell(Event::TopicRecreated);
+            }
+            Step::Close(millis) => self.close(millis),
+        }
+    }
+
+    /// A request of the connection in use waits for its answer.
+    fn pending(&self) -> bool {
+        self.frames.iter().any(|f| Some(f.route) == self.route && !f.told)
+    }
+
+    /// A quiet environment: one good connection, an honest broker, every question answered.
+    fn quiet(&mut self) {
+        for route in 0..=self.routes {
+            self.end_route(RouteId(route), 0);
+        }
+        self.routes += 1;
+        self.epoch += 1;
+        self.leader(Some(RouteId(self.routes)));
+        self.tell(Event::Release);
+        self.tell(Event::Flush);
+        self.poll();
+        let before = self.offers;
+        for _ in 0..400 {
+            self.identity();
+            if core::mem::take(&mut self.asked_leader) {
+                self.tell(Event::LeaderConfirmed { epoch: LeaderEpoch(self.epoch) });
+            }
+            self.poll();
+            let idle = self.lane.is_idle();
+            let mut busy = false;
+            while self.offer() {
+                busy = true;
+            }
+            while self.frames.iter().any(|f| f.answer.is_none() && !f.told) {
+                self.process(0, Mood::Honest);
+                self.answer(0);
+                busy = true;
+            }
+            self.poll();
+            if idle && !busy {
+                break;
+            }
+            if !busy && !self.asked_identity && !self.asked_leader {
+                let Some(deadline) = self.lane.deadline() else { break };
+                self.now = deadline.at.as_micros().div_ceil(1_000);
+                self.poll();
+            }
+        }
+        assert!(self.lane.is_idle(), "not idle in a quiet environment: {:?}", self.lane);
+        let most = 40 + 4 * self.fates.len() as u32;
+        assert!(self.offers - before < most, "{} offers", self.offers - before);
+    }
+
+    /// What was said, against the log, once every late copy has landed.
+    fn judge(&mut self) {
+        for index in (0..self.frames.len()).rev() {
+            if self.frames[index].answer.is_none() {
+                let frame = self.frames[index].clone();
+                self.broker.append(&frame);
+            }
+        }
+        for (ticket, fate) in self.fates.iter().enumerate() {
+            let places = self.broker.places(ticket as u16);
+            assert!(places.len() <= 1, "{ticket} stands at {places:?}: {fate:?}");
+            let (delivered, offset) = match (fate.verdict, fate.resolution) {
+                (None, _) => panic!("no verdict for {ticket}"),
+                (Some(Verdict::Unknown(_)), None) => panic!("no resolution for {ticket}"),
+                (Some(Verdict::Delivered { offset }), None)
+                | (_, Some(Resolution::Delivered { offset })) => (true, offset),
+                (Some(Verdict::NotDelivered(_)), None) | (_, Some(Resolution::NotDelivered(_))) => {
+                    (false, None)
+                }
+                (_, Some(Resolution::Never { .. })) => continue,
+            };
+            assert_eq!(delivered, places.len() == 1, "{ticket}: {fate:?}, found at {places:?}");
+            assert!(offset.is_none_or(|offset| places == [offset.get()]), "offset of {ticket}");
+        }
+        if !self.unfenced {
+            for log in &self.broker.logs {
+                let ours: Vec<u16> = log.iter().copied().flatten().collect();
+                assert!(ours.is_sorted(), "order of the log: {ours:?}");
+            }
+        }
+    }
+}
+
+fn run(start: Start, steps: &[Step]) {
+    let mut world = World::new(start);
+    world.step(&Step::NewRoute { epoch: true, end_old: false });
+    for step in steps {
+        world.step(step);
+        world.poll();
+    }
+    world.quiet();
+    if !world.is_closed() && !world.lane.is_stopped() {
+        world.append(120_000, true, false);
+        world.quiet();
+        let last = world.fates.last().and_then(|fate| fate.verdict);
+        assert!(matches!(last, Some(Verdict::Delivered { .. })), "the lane is dead: {last:?}");
+    }
+    world.judge();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+    #[test]
+    fn nothing_said_is_refuted(start in start(), steps in prop::collection::vec(step(), 1..200)) {
+        run(start, &steps);
+    }
+}
