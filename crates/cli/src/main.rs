@@ -3,6 +3,8 @@
 //! Exit codes: 0 if everything is well (all records delivered, nothing found), 1 if not, 2 if the
 //! command could not do its work: bad arguments, bad configuration, an error of input or output.
 
+#[cfg(unix)]
+mod bench;
 mod broker;
 mod demo;
 mod ending;
@@ -41,6 +43,8 @@ enum Command {
     Produce(produce::Args),
     Demo(demo::Args),
     Broker(broker::Args),
+    #[cfg(unix)]
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -49,6 +53,8 @@ fn main() -> ExitCode {
         Command::Produce(args) => produce::main(args),
         Command::Demo(args) => demo::main(args),
         Command::Broker(args) => broker::main(&args),
+        #[cfg(unix)]
+        Command::Bench(args) => bench::main(&args),
     };
     match done {
         Ok(Ending::Well) => ExitCode::SUCCESS,
