@@ -96,6 +96,23 @@ fn records_of_an_unknown_topic_end_at_their_own_deadlines() {
     assert_eq!(world.verdicts[&short], (START + ms(700), not));
     assert_eq!(world.verdicts[&long], (START + ms(120_000), not));
     assert!(world.cluster.metadata_requests.len() < 200, "no hammering");
+    let fresh = World::new(&config(), Cluster::new(1, 1));
+    assert_eq!(world.producer.room(), fresh.producer.room());
+}
+
+#[test]
+fn newer_records_wait_behind_those_that_are_not_routed_yet() {
+    let mut world = World::new(&config(), Cluster::new(1, 1));
+    world.say("0");
+    while world.cluster.metadata_requests.is_empty() {
+        world.poll_all();
+        world.write_all();
+        world.answer_all();
+    }
+    let second = world.say("1");
+    assert_eq!(world.producer.place(second).unwrap().1, None);
+    world.settle();
+    assert_eq!(world.cluster.log("t", 0), ["0", "1"]);
 }
 
 #[test]

@@ -155,6 +155,42 @@ fn a_dead_leader_is_not_waited_for() {
 }
 
 #[test]
+fn a_leader_that_dies_with_a_request_open_makes_others_be_asked() {
+    let mut world = warm(&config(), Cluster::new(3, 1));
+    world.cluster.script = [Script::Swallow].into();
+    let ticket = world.say("a");
+    world.settle();
+    world.hung.insert("b1".to_owned());
+    world.cluster.partition("t", 0).leader = 2;
+    world.cluster.partition("t", 0).epoch = 1;
+    world.cut("b1");
+    world.run_until_told(&[ticket]);
+    world.assert_offset(ticket, 1);
+    assert!(world.now < START + ms(1_000), "{:?}", world.now.since(START));
+}
+
+#[test]
+fn what_a_broker_says_it_holds_us_back_is_no_part_of_the_timeout() {
+    let mut world = warm(&config(), Cluster::new(1, 1));
+    world.mute.insert("b1".to_owned());
+    let first = world.say("a");
+    world.settle();
+    let second = world.say("b");
+    world.settle();
+    let conn = world.conns("b1")[0];
+    world.cluster.throttle_ms = 20_000;
+    world.mute.clear();
+    assert!(world.answer_one(conn), "the request is there");
+    world.mute.insert("b1".to_owned());
+    world.run(ms(49_000));
+    world.assert_offset(first, 1);
+    assert_eq!((world.verdict(second), faults(&world).len()), (None, 0));
+    world.mute.clear();
+    world.settle();
+    world.assert_offset(second, 2);
+}
+
+#[test]
 fn a_leader_that_swallows_connections_does_not_hide_the_others() {
     let mut world = warm(&config(), Cluster::new(3, 1));
     world.hung.insert("b1".to_owned());
@@ -359,6 +395,24 @@ fn memory_has_a_bound_and_comes_back() {
     let more = world.say("y");
     world.settle();
     assert!(matches!(world.verdict(more), Some(Verdict::Delivered { .. })));
+}
+
+#[test]
+fn the_bound_holds_for_records_in_flight() {
+    let mut world = warm(&config().memory(20_000), Cluster::new(1, 1));
+    world.mute.insert("b1".to_owned());
+    let mut accepted = 0;
+    let why = loop {
+        let record = Record::to("t").partition(0).value("x".repeat(100));
+        match world.producer.append(world.now, world.now, record) {
+            Ok(_) => accepted += 1,
+            Err(refused) => break refused.why,
+        }
+        world.settle();
+        assert!(world.producer.stats().memory <= 20_000);
+    };
+    assert_eq!(why, WhyRefused::Full);
+    assert!((40..90).contains(&accepted), "{accepted}");
 }
 
 #[test]

@@ -267,3 +267,36 @@ fn leaders(partitions: &[metadata::Partition<'_>], version: i16) -> Vec<Option<T
     }
     leaders
 }
+
+#[cfg(test)]
+mod tests {
+    use candor_wire::NodeId;
+
+    use super::*;
+
+    fn told(index: i32, epoch: i32) -> metadata::Partition<'static> {
+        metadata::Partition {
+            error: ErrorCode::NONE,
+            index,
+            leader: NodeId::new(1),
+            leader_epoch: LeaderEpoch(epoch),
+            replicas: metadata::Nodes::default(),
+            in_sync: metadata::Nodes::default(),
+            offline: metadata::Nodes::default(),
+        }
+    }
+
+    #[test]
+    fn old_metadata_tells_no_epochs() {
+        let epoch = |version| leaders(&[told(0, 7)], version)[0].map(|told| told.epoch);
+        assert_eq!(epoch(8), Some(LeaderEpoch::UNKNOWN));
+        assert_eq!(epoch(9), Some(LeaderEpoch(7)));
+    }
+
+    #[test]
+    fn partitions_that_cannot_be_are_not_believed() {
+        let leaders = leaders(&[told(1, 3), told(i32::MAX, 3), told(-1, 3)], 12);
+        let known: Vec<_> = leaders.iter().map(Option::is_some).collect();
+        assert_eq!(known, [false, true, false]);
+    }
+}

@@ -148,7 +148,7 @@ impl World {
         panic!("a busy loop");
     }
 
-    fn poll_all(&mut self) -> bool {
+    pub fn poll_all(&mut self) -> bool {
         let mut some = false;
         loop {
             self.polls += 1;
@@ -216,7 +216,7 @@ impl World {
         to_host.map(|(conn, _)| *conn).collect()
     }
 
-    fn write_all(&mut self) -> bool {
+    pub fn write_all(&mut self) -> bool {
         let mut some = false;
         for (conn, link) in &mut self.links {
             if !link.up || !self.producer.wants_transmit(*conn) {
@@ -239,23 +239,29 @@ impl World {
         some
     }
 
-    fn answer_all(&mut self) -> bool {
+    pub fn answer_all(&mut self) -> bool {
         let mut some = false;
         let conns: Vec<_> = self.links.keys().copied().collect();
         for conn in conns {
-            while let Some((node, request)) = self.next_request(conn) {
+            while self.answer_one(conn) {
                 some = true;
-                let reaction = self.cluster.handle(node, request);
-                for bytes in reaction.reply.iter().flat_map(|reply| reply.chunks(self.chunk)) {
-                    let bytes = Bytes::copy_from_slice(bytes);
-                    self.producer.handle(self.now, Input::Received { conn, bytes }).unwrap();
-                }
-                if reaction.cut {
-                    self.lose(conn, Loss::Broken);
-                }
             }
         }
         some
+    }
+
+    /// Has the broker handle one request of this connection.
+    pub fn answer_one(&mut self, conn: RouteId) -> bool {
+        let Some((node, request)) = self.next_request(conn) else { return false };
+        let reaction = self.cluster.handle(node, request);
+        for bytes in reaction.reply.iter().flat_map(|reply| reply.chunks(self.chunk)) {
+            let bytes = Bytes::copy_from_slice(bytes);
+            self.producer.handle(self.now, Input::Received { conn, bytes }).unwrap();
+        }
+        if reaction.cut {
+            self.lose(conn, Loss::Broken);
+        }
+        true
     }
 
     fn next_request(&mut self, conn: RouteId) -> Option<(i32, Bytes)> {
