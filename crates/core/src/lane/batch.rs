@@ -29,13 +29,16 @@ impl Entry {
 pub(super) struct Records<P> {
     pub(super) payload: P,
     pub(super) entries: Vec<Entry>,
+    /// Places in the payload whose records have left, in order.
+    stale: Vec<u32>,
     /// No record of it is due before this.
     expiry: Instant,
 }
 
 impl<P: Payload> Records<P> {
     pub(super) fn empty() -> Self {
-        Self { payload: P::empty(), entries: Vec::new(), expiry: Instant::NEVER }
+        let (entries, stale) = (Vec::new(), Vec::new());
+        Self { payload: P::empty(), entries, stale, expiry: Instant::NEVER }
     }
 
     pub(super) fn push(&mut self, entry: Entry, timestamp: i64, record: P::Record<'_>) {
@@ -56,26 +59,45 @@ impl<P: Payload> Records<P> {
         self.expiry
     }
 
-    /// D3: takes out the records for which `leaves` says so.
+    /// D3: takes out the records for which `leaves` says so. The payload follows once half of it
+    /// is out of date, or when it is needed: else records that expire one by one would have it
+    /// rewritten each time.
     pub(super) fn take(&mut self, mut leaves: impl FnMut(usize, &Entry) -> bool) -> Vec<Told> {
         let mut taken = Vec::new();
-        let mut position = 0;
+        let (mut position, mut place) = (0, 0);
+        let mut stale = Vec::with_capacity(self.stale.len());
+        let mut known = core::mem::take(&mut self.stale).into_iter().peekable();
         self.entries.retain(|entry| {
+            while known.next_if_eq(&place).is_some() {
+                stale.push(place);
+                place += 1;
+            }
             let leaving = leaves(position, entry);
             if leaving {
                 taken.push(entry.to_told(position));
+                stale.push(place);
             }
             position += 1;
+            place += 1;
             !leaving
         });
+        stale.extend(known);
+        self.stale = stale;
         if self.entries.is_empty() {
-            self.payload = P::empty();
-        } else if !taken.is_empty() {
-            let indexes: Vec<u32> = taken.iter().map(|told| told.index).collect();
-            self.payload.remove_all(&indexes);
+            *self = Self::empty();
+        } else if self.stale.len() > self.entries.len() {
+            self.compact();
         }
         self.expiry = earliest(&self.entries);
         taken
+    }
+
+    /// Brings the payload up to date.
+    fn compact(&mut self) {
+        let stale = core::mem::take(&mut self.stale);
+        if !stale.is_empty() {
+            self.payload.remove_all(&stale);
+        }
     }
 
     /// D1: takes out the records that are due.
@@ -96,10 +118,11 @@ impl<P: Payload> Records<P> {
     }
 
     pub(super) fn split_off(&mut self, at: u32) -> Self {
+        self.compact();
         let payload = self.payload.split_off(at);
         let entries = self.entries.split_off(at as usize);
         self.expiry = earliest(&self.entries);
-        Self { payload, expiry: earliest(&entries), entries }
+        Self { payload, expiry: earliest(&entries), entries, stale: Vec::new() }
     }
 }
 
@@ -179,11 +202,12 @@ pub(super) struct SealedBatch<P> {
 impl<P: Payload> SealedBatch<P> {
     /// S1, S2: binds identity and sequence, at the first offer.
     pub(super) fn sequence(
-        self,
+        mut self,
         identity: Identity,
         first: Sequence,
         now: Instant,
     ) -> SequencedBatch<P> {
+        self.records.compact();
         let expiry = self.records.expiry();
         let frozen = self.records.payload.freeze(identity, first);
         SequencedBatch {
@@ -350,7 +374,12 @@ impl<P: Payload> SequencedBatch<P> {
         fails: impl Fn(u32, Instant) -> bool,
     ) -> (SealedBatch<P>, Vec<Told>, Vec<Told>) {
         let expiry = earliest(&self.entries);
-        let mut records = Records { payload: self.frozen.thaw(), entries: self.entries, expiry };
+        let mut records = Records {
+            payload: self.frozen.thaw(),
+            entries: self.entries,
+            stale: Vec::new(),
+            expiry,
+        };
         let left = records.take(|i, entry| entry.told || fails(i as u32, entry.deadline));
         let (told, failed) = left.into_iter().partition(|left| left.unknown);
         (SealedBatch { records, past, retry: self.retry }, told, failed)

@@ -354,7 +354,19 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         }
     }
 
-    fn tell(&mut self, records: Vec<Told>, outcome: Outcome) {
+    /// What was learned before anybody was told `Unknown` is the verdict, and no resolution: the
+    /// queue is looked through first. It is nearly always empty.
+    fn tell(&mut self, mut records: Vec<Told>, outcome: Outcome) {
+        match outcome {
+            Outcome::Delivered { .. } | Outcome::NotDelivered(_) => {
+                for action in &mut self.out {
+                    if let Action::Settled(untold) = action {
+                        settle::replace_unknown(untold, &mut records, outcome);
+                    }
+                }
+            }
+            Outcome::Unknown(_) | Outcome::Never { .. } => {}
+        }
         if !records.is_empty() {
             self.out.push_back(Action::Settled(Settled { records, outcome }));
         }

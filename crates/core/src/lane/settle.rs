@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::action::{Notice, Outcome};
+use crate::action::{Notice, Outcome, Settled, Told};
 use crate::ids::Offset;
 use crate::payload::Payload;
 use crate::rules::{
@@ -263,4 +263,19 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             Gate::Closed(_) | Gate::Open { .. } => {}
         }
     }
+}
+
+/// Turns an `Unknown` that nobody has heard yet into what became of its records since. A part of a
+/// batch stays `Unknown` only if it is of another batch.
+pub(super) fn replace_unknown(untold: &mut Settled, records: &mut Vec<Told>, outcome: Outcome) {
+    match untold.outcome {
+        Outcome::Unknown(_) => {}
+        Outcome::Delivered { .. } | Outcome::NotDelivered(_) | Outcome::Never { .. } => return,
+    }
+    let settled = |told: &Told| records.iter().any(|record| record.ticket == told.ticket);
+    if !untold.records.iter().all(settled) {
+        return;
+    }
+    untold.outcome = outcome;
+    records.retain(|record| untold.records.iter().all(|told| told.ticket != record.ticket));
 }

@@ -191,10 +191,15 @@ impl Payload for RecordBatch {
     }
 
     fn remove(&mut self, index: u32) {
+        self.remove_all(&[index]);
+    }
+
+    fn remove_all(&mut self, indexes: &[u32]) {
         let whole = self.take();
         self.buffer.reserve(whole.buffer.len());
+        let mut leaving = indexes.iter().copied().peekable();
         for (place, (timestamp, fields)) in (0_u32..).zip(whole.raw()) {
-            if place != index {
+            if leaving.next_if_eq(&place).is_none() {
                 self.push_raw(timestamp, fields);
             }
         }
