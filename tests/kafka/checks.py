@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 ESCAPED = {b"\\": b"\\", b"t": b"\t", b"n": b"\n"}
 LEDGER_FIELDS = {"line", "partition", "verdict", "offset", "reason", "resolution", "at_ms"}
+CLAIMS = ("delivered", "not_delivered", "never")
 
 
 class Failed(Exception):
@@ -113,6 +114,55 @@ def check_sequence(expected, found, where):
     ensure(len(expected) == len(found), where, f"expected {len(expected)} records", f"found {len(found)}")
 
 
+def parse_claims(lines, count):
+    """[(claim, partition, offset)] of a ledger that may hold any verdict: of each of `count` lines, once, what was said at last."""
+    claims = [None] * count
+    for text in lines:
+        row = json.loads(text)
+        ensure(LEDGER_FIELDS <= row.keys(), "a ledger line lacks fields", LEDGER_FIELDS - row.keys(), text)
+        claim = row["resolution"] if row["verdict"] == "unknown" else row["verdict"]
+        ensure(claim in CLAIMS, "a verdict without its end", text)
+        ensure((row["resolution"] is not None) == (row["verdict"] == "unknown"), "a resolution where nothing was unknown", text)
+        ensure(1 <= row["line"] <= count, "the ledger names a line that is not in the input", text)
+        ensure(claims[row["line"] - 1] is None, "the ledger names a line twice", text)
+        claims[row["line"] - 1] = (claim, row["partition"], row["offset"])
+    missing = [i + 1 for i, claim in enumerate(claims) if claim is None]
+    ensure(not missing, f"the ledger lacks {len(missing)} lines", missing[:5])
+    return claims
+
+
+def check_doubt(records, claims, log):
+    """As `check_claims`, of a file and its ledger: each partition by itself, lines that differ from each other."""
+    line_of = {record: line for line, record in enumerate(records)}
+    ensure(len(line_of) == len(records), "the input repeats a line")
+    where = {}
+    for partition, found in log.items():
+        last = -1
+        for offset, record in enumerate(found):
+            line = line_of.get(record)
+            ensure(line is not None, "the log holds what was never sent", partition, offset, record)
+            ensure(line not in where, "a line twice in the log", line + 1, where.get(line), (partition, offset))
+            where[line] = (partition, offset)
+            if claims[line][0] != "never":
+                ensure(last < line, "order within a partition", f"partition {partition}, offset {offset}", last + 1, line + 1)
+                last = line
+    for line, (claim, partition, offset) in enumerate(claims):
+        at = where.get(line)
+        ensure(claim != "delivered" or at is not None, "delivered, but not in the log", line + 1)
+        ensure(claim != "delivered" or (at[0] == partition and offset in (None, at[1])), "not where it was told", line + 1, at)
+        ensure(claim != "not_delivered" or at is None, "not delivered, but in the log", line + 1, at)
+
+
+def check_rejects(lines, source, claims):
+    """The rejects are the lines that are not known to be in the log: none lost, none too many, byte for byte."""
+    rows = [json.loads(text) for text in lines]
+    expected = [line for line, (claim, _, _) in enumerate(claims, 1) if claim != "delivered"]
+    check_sequence(expected, sorted(row["line"] for row in rows), "rejects")
+    for row in rows:
+        text = row["text"].encode() if "text" in row else bytes.fromhex(row["hex"])
+        ensure(text == source[row["line"] - 1].rstrip(b"\n"), "a reject is not its line", row)
+
+
 def check_claims(claims, found):
     """What the application was told at last, [(value, claim, offset)] in order of sending, against the values of the log:
     `delivered` stands there once, at its offset if one was told, `not_delivered` nowhere, `never` at most once; in order,
@@ -121,7 +171,7 @@ def check_claims(claims, found):
     ensure(len(places) == len(found), "a value twice in the log", found)
     for value, claim, offset in claims:
         at = places.get(value)
-        ensure(claim in ("delivered", "not_delivered", "never"), "an unknown claim", value, claim)
+        ensure(claim in CLAIMS, "an unknown claim", value, claim)
         ensure(claim != "delivered" or at is not None, "delivered, but not in the log", value, found)
         ensure(claim != "delivered" or offset in (None, at), "not at its offset", value, offset, found)
         ensure(claim != "not_delivered" or at is None, "not delivered, but in the log", value, found)

@@ -209,7 +209,16 @@ class Cluster:
                 return False
             return all(p.error == 0 and p.leader > 0 and (not in_sync or len(p.in_sync) == len(p.replicas)) for p in found)
 
-        return next(iter(self._wait((topic,), good, f"leaders of {topic}").values())).topics[topic][1]
+        def agreed(answers):
+            return len({tuple((p.leader, p.leader_epoch) for p in answer.topics[topic][1]) for answer in answers}) == 1
+
+        # A node that stood still first tells what it knew before.
+        until = time.monotonic() + 60
+        while not agreed(answers := list(self._wait((topic,), good, f"leaders of {topic}").values())):
+            if time.monotonic() > until:
+                raise TimeoutError(f"nodes do not agree about the leaders of {topic}: {answers}")
+            time.sleep(0.05)  # between two questions
+        return answers[0].topics[topic][1]
 
     def _wait(self, topics, good, what):
         def alive_and_good(answer):

@@ -17,7 +17,7 @@ def arguments():
     parser.add_argument("--version", default="4.4.0", help="of Kafka")
     parser.add_argument("--bin", type=Path, required=True, help="where `candor` and `candor-kafka` were built to")
     parser.add_argument("--nodes", type=int, choices=(1, 3), help="only on so many nodes")
-    parser.add_argument("only", nargs="*", metavar="SCENARIO", help="concurrent peer file ten paused moved million")
+    parser.add_argument("only", nargs="*", metavar="SCENARIO", help="concurrent peer file ten paused moved doubt million")
     return parser.parse_args()
 
 

@@ -86,13 +86,14 @@ class Program:
             raise Failed(f"{self.name} ended without a further event")
         return json.loads(line)
 
-    def end(self):
-        """Waits for the end; only exit code 0 is good."""
+    def end(self, good=(0,)):
+        """Waits for the end, and gives its exit code; only `good` ones are good."""
         self.process.stdin.close()
         code = self.process.wait()
         self.timer.cancel()
         ensure(not self.late, f"{self.name} took too long", f"see {self.errors}")
-        ensure(code == 0, f"{self.name} ended with {code}", f"see {self.errors}", self.errors.read_text(errors="replace")[:500].strip())
+        ensure(code in good, f"{self.name} ended with {code}", f"see {self.errors}", self.errors.read_text(errors="replace")[:500].strip())
+        return code
 
     def __enter__(self):
         return self
@@ -296,6 +297,56 @@ def told(verdicts, claims):
     return f"Unknown after {times} ms, then {claims[1:3]}, 5 more from offset {claims[3][2]}"
 
 
+def doubt(bench, lines=200_000):
+    """Deadlines of 1 s while one leader stands and another dies: what the ledger says of each line is true, and what is not known
+    to be in the log is in the rejects."""
+    topic = bench.topic("doubt", 6)
+    source, ledger = write_input(bench.out / "input", True, lines), bench.out / "ledger"
+    first, second, third = bench.cluster.nodes
+    size = source.stat().st_size
+
+    def left(node):
+        return lambda answer: all(p.leader not in (-1, node.number) for p in answer.topics[topic][1])
+
+    more = ["--key-separator", ":", "--deadline", "1s", "--property", "request.timeout.ms=1000", "-"]
+    with candor(bench, topic, ledger, *more) as program, open(source, "rb") as text:
+        program.say(text.read(size // 10))
+        with standing([first]):
+            program.say(text.read(size * 3 // 10))
+            metadata.wait([second.address, third.address], (topic,), left(first), "leaders moved away from the node that stands")
+            program.say(text.read(size // 10))
+        program.say(text.read(size // 10))
+        second.kill()
+        program.say(text.read(size * 3 // 10))
+        metadata.wait([third.address], (topic,), left(second), "leaders moved away from the killed node")
+        second.start(bound=True)
+        program.say(text.read())
+        code = program.end(good=(0, 1))
+    return judge_doubt(bench, topic, source, ledger, code)
+
+
+def judge_doubt(bench, topic, source, ledger, code):
+    with open(source, "rb") as lines:
+        raw = list(lines)
+    records = checks.parse_input(raw, b":")
+    with open(ledger, "rb") as lines:
+        rows = list(lines)
+    claims = checks.parse_claims(rows, len(records))
+    unknown = sum(b'"verdict":"unknown"' in row for row in rows)
+    latest = max(json.loads(row)["at_ms"] for row in rows)
+    # How late a loaded machine lets a command tell so many is reported, not held: `paused` holds the deadline.
+    ensure(latest < 10_000, "verdicts by the deadline of 1 s", f"one after {latest} ms")
+    log, leaders = bench.log(topic, 1)
+    checks.check_doubt(records, claims, log)
+    with open(bench.out / f"{topic}.rejects", "rb") as lines:
+        checks.check_rejects(lines, raw, claims)
+    at_last = {claim: sum(c == claim for c, _, _ in claims) for claim in checks.CLAIMS}
+    ensure((code == 0) == (at_last["delivered"] == len(records)), "exit code 0 says that all were delivered", code, at_last)
+    ensure(unknown > 0 and at_last["delivered"] > 0, "something was in doubt, and something delivered", unknown, at_last)
+    bench.check_disk(topic, log, leaders, None)
+    return f"{len(records)} lines, {unknown} unknown first, at last {at_last}; the latest verdict after {latest} ms"
+
+
 def million(bench, lines=1_000_000, partitions=6):
     """A million lines over three nodes, one of them killed and restarted meanwhile: all delivered, the log is the input."""
     topic = bench.topic("million", partitions)
@@ -326,4 +377,4 @@ def million(bench, lines=1_000_000, partitions=6):
 
 # The first client of fresh brokers is ours: they answer its first request for a producer id with an error.
 ONE_NODE = (concurrent, peer, file, ten, paused)
-THREE_NODES = (concurrent, file, ten, paused, moved, million)
+THREE_NODES = (concurrent, file, ten, paused, moved, doubt, million)

@@ -4,7 +4,8 @@ import json
 import unittest
 
 from checks import (
-    Failed, check_batches, check_claims, check_ledger, check_order, check_partitions, check_sequence, parse_input, parse_ledger, parse_log,
+    Failed, check_batches, check_claims, check_doubt, check_ledger, check_order, check_partitions, check_rejects, check_sequence,
+    parse_claims, parse_input, parse_ledger, parse_log,
 )  # fmt: skip
 from foreign import Batch, parse_segment
 
@@ -88,6 +89,49 @@ class Checks(unittest.TestCase):
         for message, log in faults.items():
             with self.subTest(message), self.assertRaisesRegex(Failed, message):
                 check_claims(claims, log)
+
+    def test_ledger_with_doubt(self):
+        rows = ledger()[:1] + [ledger(verdict="unknown", resolution="never")[1], ledger(verdict="not_delivered")[2]]
+        self.assertEqual([c for c, _, _ in parse_claims(rows, 3)], ["delivered", "never", "not_delivered"])
+        faults = {
+            "without its end": [*rows[:2], ledger(verdict="unknown")[2]],
+            "nothing was unknown": [*rows[:2], ledger(resolution="delivered")[2]],
+            "lacks 1 lines": rows[:2],
+            "twice": [*rows, rows[0]],
+        }
+        for message, lines in faults.items():
+            with self.subTest(message), self.assertRaisesRegex(Failed, message):
+                parse_claims(lines, 3)
+
+    def test_doubt(self):
+        records = [(None, b"%d" % n) for n in range(5)]
+        claims = [("delivered", 0, 0), ("not_delivered", 0, None), ("never", 0, None), ("delivered", 0, None), ("delivered", 1, 0)]
+
+        def log(*zero, one=(4,)):
+            return {0: [records[n] for n in zero], 1: [records[n] for n in one]}
+
+        for right in (log(0, 2, 3), log(0, 3), log(0, 3, 2)):
+            check_doubt(records, claims, right)
+        faults = {
+            "never sent": {**log(0, 3), 2: [(None, b"x")]},
+            "twice": log(0, 3, 3),
+            "order": log(0, 3, one=(4, 1)) | log(3, 0),
+            "delivered, but not": log(0),
+            "not where": log(0, 3, 4, one=()),
+            "but in the log": log(0, 1, 3),
+        }
+        for message, held in faults.items():
+            with self.subTest(message), self.assertRaisesRegex(Failed, message):
+                check_doubt(records, claims, held)
+
+    def test_rejects(self):
+        claims = [("delivered", 0, 0), ("never", 0, None), ("not_delivered", None, None)]
+        source = [b"a\n", b"b\n", b"\xff\n"]
+        rows = ['{"line": 3, "hex": "ff"}', '{"line": 2, "text": "b"}']
+        check_rejects(rows, source, claims)
+        for lines in (rows[:1], [*rows, '{"line": 1, "text": "a"}'], [rows[0], '{"line": 2, "text": "c"}']):
+            with self.subTest(lines), self.assertRaises(Failed):
+                check_rejects(lines, source, claims)
 
     def test_shared_place(self):
         with self.assertRaisesRegex(Failed, "share"):
