@@ -1,0 +1,225 @@
+//! Breadth first through all states of a scope, so that the first counterexample is a shortest one.
+
+use std::fmt;
+
+use crate::judge::Anomaly;
+
+use super::fingerprint::Seen;
+use super::machine::Machine;
+use super::quiet;
+use super::scope::Scope;
+use super::step::Step;
+use super::world::{Taken, World};
+
+/// What a search found.
+///
+/// ```
+/// use candor_core::{Lane, testing::Counted};
+/// use candor_sim::search::{Scope, explore};
+/// let report = explore::<Lane<Counted>>(&Scope::BASE, 1_000_000);
+/// assert!(report.closed && report.counterexample.is_none());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Of which scope.
+    pub scope: &'static str,
+    /// Canonical states that were reached.
+    pub states: usize,
+    /// Steps that were taken.
+    pub transitions: usize,
+    /// Steps on the longest shortest way to a state.
+    pub depth: usize,
+    /// Every state was reached; otherwise the limit was.
+    pub closed: bool,
+    /// A schedule that convicts the lane.
+    pub counterexample: Option<Counterexample>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { scope, states, transitions, depth, closed, counterexample } = self;
+        let how = if *closed { "closed" } else { "limit reached" };
+        write!(f, "{scope}: {states} states, {transitions} transitions, depth {depth}, {how}")?;
+        match counterexample {
+            Some(counterexample) => write!(f, "\n{counterexample}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A schedule that convicts a lane, and what the judge says.
+///
+/// ```
+/// use candor_sim::judge::{Anomaly, Class};
+/// use candor_sim::search::Counterexample;
+/// let c = Counterexample {
+///     scope: "base", anomaly: Anomaly::new(Class::Lost), choices: vec![0, 2], story: Vec::new(),
+/// };
+/// assert_eq!(c.replay(), "candor sim search --scope base --replay 0.2");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counterexample {
+    /// In which scope.
+    pub scope: &'static str,
+    /// What it is convicted of.
+    pub anomaly: Anomaly,
+    /// Which of the possible steps was taken, from the start on.
+    pub choices: Vec<u16>,
+    /// What happened, one line each.
+    pub story: Vec<String>,
+}
+
+impl Counterexample {
+    /// The command that shows it again.
+    pub fn replay(&self) -> String {
+        let choices: Vec<String> = self.choices.iter().map(u16::to_string).collect();
+        format!("candor sim search --scope {} --replay {}", self.scope, choices.join("."))
+    }
+}
+
+impl fmt::Display for Counterexample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.anomaly)?;
+        for line in &self.story {
+            writeln!(f, "  {line}")?;
+        }
+        write!(f, "  replay: {}", self.replay())
+    }
+}
+
+/// How a state was reached first.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    parent: u32,
+    choice: u16,
+}
+
+struct Search<'s, M> {
+    scope: &'s Scope,
+    seen: Seen,
+    calm: Seen,
+    origins: Vec<Origin>,
+    transitions: usize,
+    next: Vec<(u32, World<M>)>,
+}
+
+/// Explores a scope, up to so many states.
+pub fn explore<M: Machine>(scope: &Scope, limit: usize) -> Report {
+    let mut search = Search::<M> {
+        scope,
+        seen: Seen::new(),
+        calm: Seen::new(),
+        origins: Vec::new(),
+        transitions: 0,
+        next: Vec::new(),
+    };
+    let (depth, found) = search.run(limit);
+    Report {
+        scope: scope.name,
+        states: search.origins.len(),
+        transitions: search.transitions,
+        depth,
+        closed: search.next.is_empty() && found.is_none(),
+        counterexample: found.map(|(anomaly, choices)| Counterexample {
+            scope: scope.name,
+            anomaly,
+            story: tell::<M>(scope, &choices),
+            choices,
+        }),
+    }
+}
+
+type Found = Option<(Anomaly, Vec<u16>)>;
+
+impl<M: Machine> Search<'_, M> {
+    fn run(&mut self, limit: usize) -> (usize, Found) {
+        let start = World::new(self.scope);
+        if let Err(anomaly) = self.reach(Origin { parent: 0, choice: 0 }, start) {
+            return (0, Some((anomaly, Vec::new())));
+        }
+        let mut depth = 0;
+        while !self.next.is_empty() && self.origins.len() < limit {
+            for (id, world) in std::mem::take(&mut self.next) {
+                if let Err((anomaly, choice)) = self.expand(id, &world) {
+                    let mut choices = self.way_to(id);
+                    choices.push(choice);
+                    return (depth + 1, Some((anomaly, choices)));
+                }
+            }
+            depth += usize::from(!self.next.is_empty());
+        }
+        (depth, None)
+    }
+
+    fn expand(&mut self, id: u32, world: &World<M>) -> Result<(), (Anomaly, u16)> {
+        for (choice, step) in (0_u16..).zip(world.steps(self.scope)) {
+            let mut next = world.clone();
+            match next.take(self.scope, step) {
+                Ok(Taken::No) => {}
+                Ok(Taken::Yes) => {
+                    self.transitions += 1;
+                    let reached = self.reach(Origin { parent: id, choice }, next);
+                    reached.map_err(|anomaly| (anomaly, choice))?;
+                }
+                Err(anomaly) => return Err((anomaly, choice)),
+            }
+        }
+        Ok(())
+    }
+
+    fn reach(&mut self, origin: Origin, world: World<M>) -> Result<(), Anomaly> {
+        if !self.seen.insert(world.fingerprint(false)) {
+            return Ok(());
+        }
+        quiet::ends_well(self.scope, &mut world.clone(), &mut self.calm)?;
+        let id = u32::try_from(self.origins.len()).unwrap_or(u32::MAX);
+        self.origins.push(origin);
+        self.next.push((id, world));
+        Ok(())
+    }
+
+    fn way_to(&self, mut id: u32) -> Vec<u16> {
+        let mut choices = Vec::new();
+        while id != 0 {
+            let origin = self.origins[id as usize];
+            choices.push(origin.choice);
+            id = origin.parent;
+        }
+        choices.reverse();
+        choices
+    }
+}
+
+/// Takes the steps again and tells what happens, the quiet phase at the end included.
+pub fn tell<M: Machine>(scope: &Scope, choices: &[u16]) -> Vec<String> {
+    let mut world = World::<M>::new(scope);
+    world.notes = Some(Vec::new());
+    for choice in choices {
+        let Some(step) = world.steps(scope).get(usize::from(*choice)).copied() else {
+            world.note(|| format!("there is no step {choice} here"));
+            break;
+        };
+        world.note(|| step.to_string());
+        if let Err(anomaly) = world.take(scope, step) {
+            world.note(|| format!("=> {anomaly}"));
+            return world.notes.unwrap_or_default();
+        }
+    }
+    let end = quiet::ends_well(scope, &mut world, &mut Seen::new());
+    world.note(|| end.map_or_else(|anomaly| format!("=> {anomaly}"), |()| "=> fine".to_owned()));
+    world.notes.unwrap_or_default()
+}
+
+/// The step that a choice means, for those who replay by hand.
+pub fn steps_of<M: Machine>(scope: &Scope, choices: &[u16]) -> Vec<Step> {
+    let mut world = World::<M>::new(scope);
+    let mut steps = Vec::new();
+    for choice in choices {
+        let Some(step) = world.steps(scope).get(usize::from(*choice)).copied() else { break };
+        steps.push(step);
+        if world.take(scope, step).is_err() {
+            break;
+        }
+    }
+    steps
+}
