@@ -680,3 +680,25 @@ fn an_early_unknown_needs_a_reason() {
     run.history.entries.insert(2, Entry { at: told, fact: Fact::Cancelled { record: 1 } });
     clean(&run.history);
 }
+
+#[test]
+fn only_what_was_announced_as_unfenced_may_stand_behind_newer_records() {
+    let run = |announced: bool| {
+        let mut run = Run::new();
+        run.send(&[1, 2]);
+        let first = run.offer(AT, &[1]);
+        run.end(first, false);
+        run.fact(Fact::Cancelled { record: 1 });
+        run.now -= 1;
+        run.tell(&[1], |_| Said::Unknown).resolve(1, Said::Unknown);
+        if announced {
+            run.fact(Fact::Notice { lane: LANE, notice: Noticed::Unfenced });
+        }
+        let fresh = Shape { connection: 2, id: 4001, ..AT };
+        run.deliver(fresh, 0, &[2]);
+        run.store(AT, 1, &[1]);
+        run.history
+    };
+    clean(&run(true));
+    convicts(&run(false), Class::Reorder, 1);
+}

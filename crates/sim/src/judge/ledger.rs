@@ -23,6 +23,8 @@ struct Page {
     door: Door,
     due: u64,
     hurried: bool,
+    /// A late copy may stand behind newer records, and the caller was told so (S10).
+    unfenced: bool,
     verdict: Option<Said>,
     resolution: Option<Said>,
     overtaken_by: Option<u64>,
@@ -72,6 +74,7 @@ impl Ledger {
             door: Door::Intended,
             due,
             hurried: false,
+            unfenced: false,
             verdict: None,
             resolution: None,
             overtaken_by: None,
@@ -111,6 +114,13 @@ impl Ledger {
     pub(super) fn hurry_all(&mut self, at: u64) {
         for record in self.untold.clone() {
             self.hurry(record, at);
+        }
+    }
+
+    /// What is in doubt now may be written behind newer records (S10).
+    pub(super) fn unfence(&mut self) {
+        for page in self.pages.values_mut() {
+            page.unfenced |= page.last_word() == Some(Said::Unknown);
         }
     }
 
@@ -206,7 +216,7 @@ impl Ledger {
             return;
         };
         page.offsets.push(offset);
-        let copies = page.offsets.len();
+        let (copies, unfenced) = (page.offsets.len(), page.unfenced);
         if self.log == LogIs::Live {
             let said = page.last_word().unwrap_or(Said::Unknown);
             let class = placed(said, &page.offsets);
@@ -215,7 +225,7 @@ impl Ledger {
             }
         }
         match self.newest_in_log {
-            Some(newest) if newest > record && copies == 1 => {
+            Some(newest) if newest > record && copies == 1 && !unfenced => {
                 found.push(Anomaly::new(Class::Reorder).record(record).other(newest));
             }
             _ => self.newest_in_log = self.newest_in_log.max(Some(record)),
@@ -309,7 +319,7 @@ impl Ledger {
             let kind = |said: Option<Said>| said.map(|said| std::mem::discriminant(&said));
             record.hash(into);
             page.door.hash(into);
-            page.hurried.hash(into);
+            (page.hurried, page.unfenced).hash(into);
             kind(page.verdict).hash(into);
             kind(page.resolution).hash(into);
             page.overtaken_by.is_some().hash(into);

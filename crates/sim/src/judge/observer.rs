@@ -194,7 +194,15 @@ impl Observer {
     /// The lane announced something.
     pub fn noticed(&mut self, notice: Noticed) {
         self.noticed |= !matches!(notice, Noticed::Fence | Noticed::Unfenced);
+        if notice == Noticed::Unfenced {
+            self.ledger.unfence();
+        }
         self.contradicted |= notice == Noticed::Contradiction;
+    }
+
+    /// Something happened to the lane that may end records before their time.
+    pub fn disturbed(&mut self) {
+        self.noticed = true;
     }
 
     /// The lane gave a verdict.

@@ -1,6 +1,6 @@
 //! Fingerprints of canonical states, and the set of those that were seen.
 
-use std::hash::{Hash, Hasher};
+use std::hash::Hasher;
 
 /// A hash of 128 bits: among 10^8 states two that differ share one with a chance below 10^-22.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +24,14 @@ impl Mixer {
         Fingerprint((u128::from(left) << 64 | u128::from(right)).max(1))
     }
 
+    #[inline]
     fn word(&mut self, word: u64) {
         self.left = fold(self.left ^ word, 0xff51_afd7_ed55_8ccd);
         self.right = fold(self.right ^ word.rotate_left(32), 0xc4ce_b9fe_1a85_ec53);
     }
 }
 
+#[inline]
 const fn fold(value: u64, by: u64) -> u64 {
     let product = (value as u128).wrapping_mul(by as u128);
     (product as u64) ^ ((product >> 64) as u64).rotate_left(29)
@@ -40,6 +42,7 @@ impl Hasher for Mixer {
         self.left
     }
 
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(8) {
             let mut word = [0; 8];
@@ -48,29 +51,34 @@ impl Hasher for Mixer {
         }
     }
 
+    #[inline]
     fn write_u8(&mut self, word: u8) {
         self.word(u64::from(word));
     }
 
+    #[inline]
     fn write_u16(&mut self, word: u16) {
         self.word(u64::from(word));
     }
 
+    #[inline]
     fn write_u32(&mut self, word: u32) {
         self.word(u64::from(word));
     }
 
+    #[inline]
     fn write_u64(&mut self, word: u64) {
         self.word(word);
     }
 
+    #[inline]
     fn write_usize(&mut self, word: usize) {
         self.word(word as u64);
     }
 }
 
-/// The fingerprint of anything.
-pub(super) fn of(value: &impl Hash) -> Fingerprint {
+#[cfg(test)]
+fn of(value: &impl std::hash::Hash) -> Fingerprint {
     let mut mixer = Mixer::new();
     value.hash(&mut mixer);
     mixer.fingerprint()

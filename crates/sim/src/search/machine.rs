@@ -27,6 +27,8 @@ pub trait Machine: Clone + Debug + Send {
     fn poll(&mut self, now: Instant) -> Option<Action>;
     /// The next batch for this route.
     fn offer(&mut self, now: Instant, route: RouteId, max: usize) -> Option<Offer<Counted>>;
+    /// Whether [`offer`](Self::offer) would give something now.
+    fn offerable(&self, now: Instant) -> bool;
     /// When to poll again.
     fn deadline(&self) -> Option<Deadline>;
     /// Whether everything was told.
@@ -57,6 +59,10 @@ impl<R: Rules + Send> Machine for Lane<Counted, R> {
 
     fn offer(&mut self, now: Instant, route: RouteId, max: usize) -> Option<Offer<Counted>> {
         Self::offer(self, now, route, max)
+    }
+
+    fn offerable(&self, now: Instant) -> bool {
+        Self::offerable(self, now)
     }
 
     fn deadline(&self) -> Option<Deadline> {

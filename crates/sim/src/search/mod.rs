@@ -11,10 +11,12 @@ mod flight;
 mod machine;
 mod quiet;
 mod scope;
+mod scopes;
 mod step;
 mod world;
 
 pub use explore::{Counterexample, Report, explore, steps_of, tell};
 pub use machine::Machine;
 pub use scope::{Fault, Plan, Say, Scope};
+pub use scopes::{SCOPES, scope};
 pub use step::Step;

@@ -67,7 +67,7 @@ fn heals<M: Machine>(
     let fresh = world.sent as u64;
     world.note(|| format!("-- the caller sends record {fresh}"));
     let due_ms = world.elapsed_ms() + Plan::LONG.due_ms;
-    world.send(Plan { due_ms, stamped_ago_ms: -(world.elapsed_ms() as i64) });
+    world.send_now(Plan { due_ms, stamped_ago_ms: -(world.elapsed_ms() as i64) })?;
     if !run(scope, world, calm)? {
         return Ok(false);
     }
@@ -96,12 +96,9 @@ fn run<M: Machine>(scope: &Scope, world: &mut World<M>, calm: &mut Seen) -> Resu
 /// Takes the first step that changes something.
 fn step<M: Machine>(scope: &Scope, world: &mut World<M>) -> Result<bool, Anomaly> {
     for step in next_steps(world) {
-        let before = (step == Step::Replicate).then(|| world.fingerprint(true));
         let at = world.notes.as_ref().map(Vec::len);
         world.note(|| step.to_string());
-        let taken = world.take(scope, step)?;
-        let changed = before.is_none_or(|before| before != world.fingerprint(true));
-        if taken == Taken::Yes && changed {
+        if world.take(scope, step)? == Taken::Yes {
             return Ok(true);
         }
         if let (Some(notes), Some(at)) = (&mut world.notes, at) {

@@ -75,6 +75,8 @@ pub(super) struct World<M> {
     shown: i64,
     pub(super) watch: Observer,
     found: Vec<Anomaly>,
+    /// Producers that the leader knew at last.
+    known: Vec<i64>,
     /// What happened, for people; only when a trace is replayed.
     pub(super) notes: Option<Vec<String>>,
 }
@@ -109,6 +111,7 @@ impl<M: Machine> World<M> {
             shown,
             watch: Observer::new(settings(scope)),
             found: Vec::new(),
+            known: Vec::new(),
             notes: None,
         };
         if preset.is_some() {
@@ -147,6 +150,7 @@ impl<M: Machine> World<M> {
     pub(super) fn take(&mut self, scope: &Scope, step: Step) -> Result<Taken, Anomaly> {
         let taken = self.step(scope, step);
         if taken == Taken::Yes {
+            self.bury();
             self.wake_waiting();
             self.show_log();
             self.turn();
@@ -188,8 +192,14 @@ impl<M: Machine> World<M> {
         }
     }
 
-    /// Sends a record.
-    pub(super) fn send(&mut self, plan: Plan) {
+    /// Sends a record outside of the scenario.
+    pub(super) fn send_now(&mut self, plan: Plan) -> Result<(), Anomaly> {
+        self.send(plan);
+        self.turn();
+        self.found.first().map_or(Ok(()), |anomaly| Err(*anomaly))
+    }
+
+    fn send(&mut self, plan: Plan) {
         let record = self.sent as u64;
         let deadline = START + Span::from_millis(plan.due_ms);
         let deadline = deadline.max(self.now + Span::from_millis(1));
@@ -282,31 +292,23 @@ impl<M: Machine> World<M> {
         Taken::Yes
     }
 
-    /// The lane says all that it has to say.
+    /// The lane says all that it has to say. D1, D6: until it did, it offers nothing.
     fn turn(&mut self) {
-        self.probe();
+        let would_offer = self.view.route.is_some() && self.machine.offerable(self.now);
         for _ in 0..MANY {
             match self.machine.poll(self.now) {
+                Some(Action::Settled(settled)) => {
+                    if would_offer {
+                        self.note(|| "    it would offer before it says what is due".to_owned());
+                        self.convict(Class::Contract);
+                    }
+                    self.settled(&settled);
+                }
                 Some(action) => self.act(action),
                 None => return self.after_turn(),
             }
         }
         self.convict(Class::Busy);
-    }
-
-    /// D1, D6: nothing is offered while a verdict is due or undrained.
-    fn probe(&mut self) {
-        let Some(route) = self.view.route else { return };
-        let mut probe = self.machine.clone();
-        if probe.offer(self.now, route, usize::MAX).is_none() {
-            return;
-        }
-        let mut probe = self.machine.clone();
-        let says = std::iter::from_fn(|| probe.poll(self.now)).take(MANY);
-        if says.into_iter().any(|action| matches!(action, Action::Settled(_))) {
-            self.note(|| "    the lane would offer before it says what is due".to_owned());
-            self.convict(Class::Contract);
-        }
     }
 
     fn after_turn(&mut self) {
@@ -321,6 +323,7 @@ impl<M: Machine> World<M> {
 
     fn act(&mut self, action: Action) {
         match action {
+            Action::Settled(settled) => self.settled(&settled),
             Action::NeedIdentity => {
                 let id = ProducerId::new(self.next_id);
                 self.next_id += 1;
@@ -333,7 +336,6 @@ impl<M: Machine> World<M> {
                 self.note(|| format!("    notice: {notice}"));
                 self.watch.noticed(noticed(notice));
             }
-            Action::Settled(settled) => self.settled(&settled),
         }
     }
 
@@ -424,6 +426,12 @@ impl<M: Machine> World<M> {
         Taken::Yes
     }
 
+    fn may_follow(&self) -> bool {
+        let now = self.partition.leader().map(|node| (node, self.partition.leader_epoch()));
+        let news = now != Some((self.view.node, self.view.epoch)) || self.view.route.is_none();
+        now.is_some() && (news || self.view.asked)
+    }
+
     /// The lane hears where the leader is, or that it is where it was.
     pub(super) fn follow(&mut self) -> Taken {
         let Some(node) = self.partition.leader() else { return Taken::No };
@@ -490,17 +498,15 @@ impl<M: Machine> World<M> {
     // ---- The brokers ---------------------------------------------------------------------------
 
     fn replicate(&mut self) -> Taken {
+        if self.is_replicated() {
+            return Taken::No;
+        }
         self.partition.settle(self.now.as_millis());
         Taken::Yes
     }
 
     fn learn(&mut self) -> Taken {
-        let leader = self.partition.leader();
-        let astray: Vec<NodeId> = self
-            .partition
-            .nodes()
-            .filter(|node| Some(*node) != leader && self.partition.believes_to_lead(*node))
-            .collect();
+        let astray: Vec<NodeId> = self.astray().collect();
         if astray.is_empty() {
             return Taken::No;
         }
@@ -509,6 +515,27 @@ impl<M: Machine> World<M> {
             let _ = self.partition.learn(node);
         }
         Taken::Yes
+    }
+
+    /// Brokers that believe to lead and do not.
+    fn astray(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let leader = self.partition.leader();
+        let lost =
+            move |node: &NodeId| Some(*node) != leader && self.partition.believes_to_lead(*node);
+        self.partition.nodes().filter(lost)
+    }
+
+    /// Whether a fetch would change nothing.
+    fn is_replicated(&self) -> bool {
+        let Some(leader) = self.partition.leader() else { return true };
+        let partition = &self.partition;
+        let end = partition.end_offset(leader);
+        partition.nodes().all(|node| {
+            partition.isr().contains(node)
+                && partition.high_watermark(node) == end
+                && partition.start_offset(node) == partition.start_offset(leader)
+                && partition.entries(node) == partition.entries(leader)
+        })
     }
 
     /// A fault that is paid for if it happens.
@@ -609,6 +636,7 @@ impl<M: Machine> World<M> {
                 flight.stage = Stage::Answered(wait.vanished());
             }
         }
+        self.watch.disturbed();
         self.tell(Event::TopicRecreated);
         Taken::Yes
     }
@@ -632,11 +660,26 @@ impl<M: Machine> World<M> {
     }
 
     fn expire(&mut self, scope: &Scope) -> Taken {
-        if scope.expires_ms.is_none() {
+        let late = |flight: &Flight| flight.alive && flight.stage == Stage::Sent;
+        if scope.expires_ms.is_none() || self.flights.iter().any(late) {
+            // A frame that outlives the broker's memory is beyond anybody's promise (A3, A5).
             return Taken::No;
         }
         self.partition.expire(self.now.as_millis());
         Taken::Yes
+    }
+
+    /// Frames of dead connections that nobody can protect from: the leader forgot their producer, so
+    /// that it would take them again (A3; the published limit).
+    fn bury(&mut self) {
+        let Some(leader) = self.partition.leader() else { return };
+        let known: Vec<i64> = self.partition.producers(leader).map(|known| known.pid()).collect();
+        let knew = std::mem::replace(&mut self.known, known);
+        let forgotten = |id: &i64| knew.contains(id) && !self.known.contains(id);
+        let buried = |flight: &Flight| {
+            !flight.alive && flight.stage == Stage::Sent && forgotten(&flight.batch.pid)
+        };
+        self.flights.retain(|flight| !buried(flight));
     }
 
     /// Answers that were waiting and are decided now.
@@ -703,16 +746,20 @@ impl<M: Machine> World<M> {
         if self.sent < scope.records.len() && !self.closed {
             steps.push(Step::Append);
         }
-        if self.view.route.is_some() {
+        if self.view.route.is_some() && self.machine.offerable(self.now) {
             steps.push(Step::Offer);
         }
         self.flight_steps(scope, &mut steps);
-        if scope.replicas > 1 {
+        if !self.is_replicated() {
             steps.push(Step::Replicate);
+        }
+        if self.astray().next().is_some() {
             steps.push(Step::Learn);
         }
-        steps.push(Step::Follow);
-        if scope.ticks {
+        if self.may_follow() {
+            steps.push(Step::Follow);
+        }
+        if scope.ticks && self.machine.deadline().is_some() {
             steps.push(Step::Tick);
         }
         if scope.expires_ms.is_some() {
@@ -728,15 +775,20 @@ impl<M: Machine> World<M> {
 
     fn flight_steps(&self, scope: &Scope, steps: &mut Vec<Step>) {
         for (index, flight) in (0_u8..).zip(&self.flights) {
+            let mut before = self.flights[..usize::from(index)]
+                .iter()
+                .filter(|other| other.route == flight.route);
             match flight.stage {
-                Stage::Sent => {
+                Stage::Sent if before.all(|other| matches!(other.stage, Stage::Answered(_))) => {
                     steps.push(Step::Deliver(index));
                     if self.budget.faults > 0 {
                         steps.extend(scope.codes.iter().map(|say| Step::Say(index, *say)));
                     }
                 }
-                Stage::Answered(_) if flight.alive => steps.push(Step::Answer(index)),
-                Stage::Waiting(_) | Stage::Answered(_) => {}
+                Stage::Answered(_) if flight.alive && before.next().is_none() => {
+                    steps.push(Step::Answer(index));
+                }
+                Stage::Sent | Stage::Waiting(_) | Stage::Answered(_) => {}
             }
         }
     }

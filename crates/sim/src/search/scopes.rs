@@ -1,0 +1,265 @@
+//! Named scopes: small ones that each put a few rules to the test, and large ones for long runs.
+
+use crate::broker::Profile;
+
+use super::scope::{Fault, Plan, Say, Scope};
+
+use Fault::{
+    Depose, Elect, Lift, LoseCut, LoseGone, LoseWhole, Purge, Recreate, Refuse, Shrink, Timeout,
+};
+use Say::{After, AfterBlind, Before};
+
+const LONG: Plan = Plan::LONG;
+const SHORT: Plan = Plan::SHORT;
+/// Stamped before the broker's memory reaches back.
+const OLD: Plan = Plan { stamped_ago_ms: 90_000_000, ..LONG };
+
+/// One replica, no time passes, nothing is appended and lost.
+const LONE: Scope =
+    Scope { replicas: 1, eager: true, ticks: false, records: &[LONG, LONG, LONG], ..Scope::BASE };
+
+/// Every named scope, in the order in which they are best run.
+///
+/// ```
+/// use candor_sim::search::SCOPES;
+/// assert!(SCOPES.iter().any(|scope| scope.name == "failover"));
+/// ```
+pub const SCOPES: &[Scope] = &[
+    Scope { name: "calm", about: "nothing goes wrong but deadlines", ..Scope::BASE },
+    Scope {
+        name: "first-contact",
+        about: "a partition that never saw us: refusals and lost frames before the first 0",
+        faults: 1,
+        kinds: &[LoseWhole, LoseCut, LoseGone],
+        codes: &[Before(19), Before(6), Before(2), AfterBlind(7)],
+        ..LONE
+    },
+    Scope {
+        name: "lost-answers",
+        about: "connections that break twice, and one broker restart",
+        faults: 2,
+        kinds: &[LoseWhole, LoseCut, LoseGone],
+        restarts: 1,
+        ..LONE
+    },
+    Scope {
+        name: "deadline",
+        about: "a deadline while connections break and answers are doubtful",
+        records: &[SHORT, LONG, LONG],
+        ticks: true,
+        faults: 2,
+        kinds: &[LoseWhole, LoseCut],
+        codes: &[Before(19), After(7)],
+        ..LONE
+    },
+    Scope {
+        name: "refused",
+        about: "codes that come before the append, for good and for a while",
+        faults: 2,
+        kinds: &[LoseWhole],
+        codes: &[Before(19), Before(87), Before(10), Before(29), AfterBlind(-1)],
+        ..LONE
+    },
+    Scope {
+        name: "failover",
+        about: "elections, with a deposed leader that goes on, and appends that are lost",
+        ticks: false,
+        faults: 2,
+        kinds: &[Elect, Depose, LoseWhole],
+        records: &[LONG, LONG, LONG],
+        ..Scope::BASE
+    },
+    Scope {
+        name: "stale-leader",
+        about: "45 and 59 from a leader that should know better",
+        faults: 2,
+        kinds: &[LoseWhole],
+        codes: &[Before(45), Before(59)],
+        restarts: 1,
+        ..LONE
+    },
+    Scope {
+        name: "conflict",
+        about: "somebody else seems to use our id",
+        faults: 2,
+        kinds: &[LoseWhole],
+        codes: &[Before(47), Before(90)],
+        ..LONE
+    },
+    Scope {
+        name: "foreign-46",
+        about: "46 for a batch that was never offered before",
+        faults: 2,
+        codes: &[Before(46), Before(19)],
+        ..LONE
+    },
+    Scope {
+        name: "says-46",
+        about: "a broker that says 46 for all that lies below what it expects",
+        faults: 2,
+        kinds: &[LoseWhole, LoseGone],
+        restarts: 1,
+        says_46: true,
+        ..LONE
+    },
+    Scope {
+        name: "old-broker",
+        about: "a broker that answers 59 where it has no state (2.4), and forgets",
+        records: &[OLD, LONG, LONG],
+        faults: 1,
+        kinds: &[LoseWhole],
+        codes: &[Before(19)],
+        expires_ms: Some(86_400_000),
+        profile: Profile::V2_4,
+        ..LONE
+    },
+    Scope {
+        name: "old-stamps",
+        about: "record timestamps older than the broker's memory",
+        records: &[OLD, LONG, OLD],
+        faults: 2,
+        kinds: &[LoseWhole, LoseGone],
+        codes: &[Before(19)],
+        expires_ms: Some(86_400_000),
+        ..LONE
+    },
+    Scope {
+        name: "long-absence",
+        about: "nobody answers until the broker may have forgotten us",
+        records: &[
+            Plan { due_ms: 200_000_000, ..LONG },
+            Plan { due_ms: 200_000_000, ..LONG },
+            Plan { due_ms: 300_000_000, ..LONG },
+        ],
+        ticks: true,
+        faults: 2,
+        kinds: &[LoseWhole],
+        expires_ms: Some(86_400_000),
+        ..LONE
+    },
+    Scope {
+        name: "purge",
+        about: "what was delivered is deleted, and the broker restarts",
+        faults: 2,
+        kinds: &[LoseWhole, Purge],
+        restarts: 1,
+        ..LONE
+    },
+    Scope {
+        name: "recreated",
+        about: "the topic is deleted and made anew",
+        faults: 2,
+        kinds: &[LoseWhole, Recreate],
+        ..LONE
+    },
+    Scope {
+        name: "wrap",
+        about: "the sequence passes 2^31 - 1",
+        preset: Some((3, i32::MAX)),
+        records: &[LONG, LONG, LONG, LONG],
+        batch_size: 2,
+        faults: 1,
+        kinds: &[LoseWhole],
+        codes: &[Before(19)],
+        restarts: 1,
+        ..LONE
+    },
+    Scope {
+        name: "last-epoch",
+        about: "the epoch cannot grow any more",
+        preset: Some((32_766, 5)),
+        faults: 2,
+        kinds: &[LoseWhole],
+        codes: &[Before(87), Before(45)],
+        ..LONE
+    },
+    Scope {
+        name: "split",
+        about: "batches of two that must be split, and single bad records",
+        records: &[LONG, LONG, LONG, LONG],
+        batch_size: 2,
+        faults: 2,
+        kinds: &[LoseWhole, Shrink],
+        codes: &[Before(87)],
+        ..LONE
+    },
+    Scope {
+        name: "mixed",
+        about: "different deadlines in one batch",
+        records: &[SHORT, LONG, LONG],
+        batch_size: 2,
+        ticks: true,
+        faults: 2,
+        kinds: &[LoseWhole, LoseCut],
+        codes: &[Before(19)],
+        ..LONE
+    },
+    Scope {
+        name: "cancel",
+        about: "the caller cancels at any time",
+        cancels: &[0, 1],
+        faults: 2,
+        kinds: &[LoseWhole, LoseCut],
+        codes: &[Before(19)],
+        ..LONE
+    },
+    Scope {
+        name: "close",
+        about: "the producer is closed at any time",
+        closes: Some(500),
+        ticks: true,
+        faults: 2,
+        kinds: &[LoseWhole, LoseCut],
+        codes: &[Before(19)],
+        ..LONE
+    },
+    Scope {
+        name: "stuck",
+        about: "a refusal that does not pass while something is in doubt",
+        records: &[SHORT, LONG],
+        ticks: true,
+        faults: 2,
+        kinds: &[LoseWhole, LoseGone, Refuse, Lift],
+        ..LONE
+    },
+    Scope {
+        name: "span",
+        about: "more batches than a broker remembers",
+        records: &[LONG; 7],
+        faults: 1,
+        kinds: &[LoseWhole],
+        codes: &[AfterBlind(7)],
+        ..LONE
+    },
+    Scope {
+        name: "slow-followers",
+        about: "requests that time out while they wait for replication",
+        ticks: false,
+        records: &[LONG, LONG, LONG],
+        faults: 2,
+        kinds: &[Timeout, Elect],
+        ..Scope::BASE
+    },
+    Scope {
+        name: "everything",
+        about: "three batches, two leaders, two faults of any kind, a restart, a deadline",
+        faults: 2,
+        kinds: &[LoseWhole, LoseCut, LoseGone, Elect, Depose, Timeout, Purge, Recreate],
+        codes: &[
+            Before(19),
+            Before(29),
+            Before(87),
+            Before(45),
+            Before(47),
+            After(6),
+            AfterBlind(7),
+        ],
+        restarts: 1,
+        ..Scope::BASE
+    },
+];
+
+/// The scope of this name.
+pub fn scope(name: &str) -> Option<&'static Scope> {
+    SCOPES.iter().find(|scope| scope.name == name)
+}
