@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers may fail the test")]
 
 use candor_sim::judge::{
-    Attempt, Class, Entry, Excuse, ExcuseKind, Fact, History, Lane, Log, LogBatch, Noticed, Reply,
-    Said, Settings, Stored, judge, slice,
+    Attempt, Class, Entry, Excuse, ExcuseKind, Fact, History, Lane, Log, LogBatch, Noticed,
+    Observer, Reply, Said, Settings, Stored, judge, slice,
 };
 
 const LANE: Lane = Lane { producer: 0, topic: 0, partition: 0 };
@@ -673,8 +673,9 @@ fn trusting_the_base_offset_makes_an_unknown_cowardly() {
 fn an_early_unknown_needs_a_reason() {
     let mut run = Run::new();
     run.send(&[1]);
-    run.offer(AT, &[1]);
-    run.tell(&[1], |_| Said::Unknown).resolve(1, Said::Unknown);
+    let attempt = run.offer(AT, &[1]);
+    run.tell(&[1], |_| Said::Unknown);
+    run.end(attempt, false).resolve(1, Said::Unknown);
     convicts(&run.history, Class::Hasty, 1);
     let told = verdict_of(&mut run.history, 1).at;
     run.history.entries.insert(2, Entry { at: told, fact: Fact::Cancelled { record: 1 } });
@@ -701,4 +702,106 @@ fn only_what_was_announced_as_unfenced_may_stand_behind_newer_records() {
     };
     clean(&run(true));
     convicts(&run(false), Class::Reorder, 1);
+}
+
+#[test]
+fn nobody_gives_up_while_an_answer_may_still_come() {
+    let mut run = Run::new();
+    run.send(&[1]);
+    let attempt = run.offer(AT, &[1]);
+    run.fact(Fact::Cancelled { record: 1 });
+    run.now -= 1;
+    run.tell(&[1], |_| Said::Unknown);
+    let mut early = run.history.clone();
+    early.entries.push(Entry { at: 90, fact: Fact::Resolution { record: 1, said: Said::Unknown } });
+    convicts(&early, Class::Hasty, 1);
+    run.end(attempt, false).resolve(1, Said::Unknown);
+    clean(&run.history);
+}
+
+#[test]
+fn an_answer_that_contradicts_a_conclusion_must_not_go_unheeded() {
+    let run = |heeded: bool| {
+        let mut watch = Observer::new(Settings::default());
+        let offer = |id, record, epoch, first| Attempt {
+            id,
+            connection: 1,
+            leader_epoch: 0,
+            producer_id: 4000,
+            epoch,
+            first,
+            count: 1,
+            content: record,
+            records: vec![record],
+            max_timestamp: -1,
+            replacement: false,
+        };
+        for record in [1, 2] {
+            watch.intended(record, 1_000);
+            watch.accepted(record);
+        }
+        watch.offered(1, &offer(0, 1, 0, 0));
+        watch.answered(2, 0, Some(Reply::appended(0)));
+        watch.told(2, 1, Said::Delivered(Some(0)));
+        watch.offered(3, &offer(1, 2, 0, 1));
+        // Its route is gone, but its connection lives; it is told to be certainly not written.
+        watch.routed(Some(2), 1);
+        watch.told(1_000, 2, Said::NotDelivered);
+        assert!(watch.polled(1_000).is_empty());
+        watch.answered(1_001, 1, Some(Reply::appended(1)));
+        if heeded {
+            watch.noticed(Noticed::Contradiction);
+        }
+        watch.polled(1_001)
+    };
+    assert_eq!(run(false)[0].class, Class::Unheeded);
+    assert!(run(true).is_empty());
+}
+
+#[test]
+fn offsets_of_delivered_records_grow() {
+    let mut run = Run::new();
+    run.send(&[1, 2]);
+    run.deliver(AT, 5, &[1]);
+    run.deliver(seq(1), 5, &[2]);
+    convicts(&run.history, Class::OffsetBack, 2);
+}
+
+#[test]
+fn retries_keep_their_distance_but_for_a_newer_leader_epoch() {
+    let run = |leader_epoch: i32| {
+        let mut run = Run::new();
+        run.history.settings.backoff = 50;
+        run.send(&[1]);
+        let first = run.offer(AT, &[1]);
+        run.end(first, false);
+        let again = run.offer(Shape { connection: 2, ..AT }, &[1]);
+        attempt_of(&mut run.history, again).leader_epoch = leader_epoch;
+        run.history.closed = false;
+        run.history
+    };
+    convicts(&run(7), Class::Busy, 1);
+    clean(&run(8));
+}
+
+#[test]
+fn the_last_epoch_is_a_fence_only() {
+    let mut run = Run::new();
+    run.send(&[1, 2]);
+    let last = Shape { epoch: i16::MAX, ..AT };
+    run.deliver(last, 0, &[1]);
+    clean(&run.history.clone().tap(|history| history.closed = false));
+    run.deliver(Shape { first: 1, ..last }, 1, &[2]);
+    convicts(&run.history, Class::SlotReused, 2);
+}
+
+trait Tap: Sized {
+    fn tap(self, edit: impl FnOnce(&mut Self)) -> Self;
+}
+
+impl Tap for History {
+    fn tap(mut self, edit: impl FnOnce(&mut Self)) -> Self {
+        edit(&mut self);
+        self
+    }
 }

@@ -29,6 +29,8 @@ pub enum Class {
     Lost,
     /// `Delivered` at another place than the one that was told.
     WrongOffset,
+    /// `Delivered` at an offset that does not lie behind those of earlier records of the lane.
+    OffsetBack,
     /// More than one copy.
     Duplicate,
     /// `NotDelivered`, but the log holds it.
@@ -75,6 +77,12 @@ pub enum Class {
     NotFrozen,
     /// Something in doubt was resent although the broker may have forgotten us.
     StaleResend,
+    /// An answer contradicted what had been concluded, and the lane went on without a word.
+    Unheeded,
+    /// A notice of lost data where nothing was lost.
+    FalseAlarm,
+    /// More epochs than there were reasons for one.
+    Wasteful,
     /// After the faults stopped, the lane did not come to an end.
     Hung,
     /// After the faults stopped, a fresh record was not delivered.
@@ -97,6 +105,7 @@ impl Class {
         Self::Coward,
         Self::Lost,
         Self::WrongOffset,
+        Self::OffsetBack,
         Self::Duplicate,
         Self::Ghost,
         Self::GhostRefused,
@@ -120,6 +129,9 @@ impl Class {
         Self::SpanBroken,
         Self::NotFrozen,
         Self::StaleResend,
+        Self::Unheeded,
+        Self::FalseAlarm,
+        Self::Wasteful,
         Self::Hung,
         Self::NotHealed,
         Self::Busy,
@@ -138,6 +150,7 @@ impl Class {
             Self::Coward => "COWARD",
             Self::Lost => "LOST",
             Self::WrongOffset => "WRONG_OFFSET",
+            Self::OffsetBack => "OFFSET_BACK",
             Self::Duplicate => "DUPLICATE",
             Self::Ghost => "GHOST",
             Self::GhostRefused => "GHOST_REFUSED",
@@ -161,6 +174,9 @@ impl Class {
             Self::SpanBroken => "SPAN_BROKEN",
             Self::NotFrozen => "NOT_FROZEN",
             Self::StaleResend => "STALE_RESEND",
+            Self::Unheeded => "UNHEEDED",
+            Self::FalseAlarm => "FALSE_ALARM",
+            Self::Wasteful => "WASTEFUL",
             Self::Hung => "HUNG",
             Self::NotHealed => "NOT_HEALED",
             Self::Busy => "BUSY",

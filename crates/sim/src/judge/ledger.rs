@@ -232,6 +232,16 @@ impl Ledger {
         }
     }
 
+    /// What stood at or behind this offset is gone, through no fault of the producer.
+    pub(super) fn truncated(&mut self, offset: i64) {
+        for page in self.pages.values_mut() {
+            page.offsets.retain(|at| *at < offset);
+        }
+        let held = |page: &Page| !page.offsets.is_empty();
+        self.newest_in_log =
+            self.pages.iter().filter(|(_, page)| held(page)).map(|(&record, _)| record).max();
+    }
+
     /// A copy stands in a log where it has no business.
     pub(super) fn misplaced(&mut self, record: u64, offset: i64) {
         if let Some(page) = self.pages.get_mut(&record) {

@@ -29,6 +29,8 @@ pub struct Settings {
     pub wire: bool,
     /// Nothing may be delivered behind a failed record.
     pub stop: bool,
+    /// The least time between two attempts of a batch, in microseconds; 0: not judged.
+    pub backoff: u64,
     /// When the log is shown.
     pub log: LogIs,
     /// First sequence of the first identity: 0 but for presets near the wrap.
@@ -44,6 +46,7 @@ impl Default for Settings {
             trust_base_offset: false,
             wire: true,
             stop: false,
+            backoff: 0,
             log: LogIs::ShownAtTheEnd,
             first_sequence: 0,
         }
@@ -114,6 +117,13 @@ pub struct Observer {
     stalls: Vec<(u64, u64)>,
     noticed: bool,
     contradicted: bool,
+    /// An answer contradicted a conclusion: the lane has to say so.
+    owes_contradiction: bool,
+    closing: bool,
+    /// What only a notice that follows can explain.
+    suspects: Vec<Anomaly>,
+    /// Offset behind the newest record that was reported delivered.
+    delivered_to: Option<i64>,
 }
 
 impl Observer {
@@ -126,6 +136,10 @@ impl Observer {
             stalls: Vec::new(),
             noticed: false,
             contradicted: false,
+            owes_contradiction: false,
+            closing: false,
+            suspects: Vec::new(),
+            delivered_to: None,
         }
     }
 
@@ -151,6 +165,7 @@ impl Observer {
 
     /// The caller wants every verdict by `due`.
     pub fn closing(&mut self, due: u64) {
+        self.closing = true;
         self.ledger.hurry_all(due);
     }
 
@@ -181,7 +196,8 @@ impl Observer {
 
     /// A broker answered; `None` for a response without a usable entry.
     pub fn answered(&mut self, now: u64, attempt: u64, reply: Option<Reply>) {
-        self.wire.answered(now, attempt, reply);
+        let contradicts = self.wire.answered(now, attempt, reply, &self.ledger);
+        self.owes_contradiction |= contradicts;
         self.wire.prune(&self.ledger);
     }
 
@@ -193,16 +209,34 @@ impl Observer {
 
     /// The lane announced something.
     pub fn noticed(&mut self, notice: Noticed) {
-        self.noticed |= !matches!(notice, Noticed::Fence | Noticed::Unfenced);
+        if !matches!(notice, Noticed::Fence | Noticed::Unfenced) {
+            self.noticed = true;
+            self.suspects.retain(|suspect| suspect.class != Class::Hasty);
+        }
         if notice == Noticed::Unfenced {
             self.ledger.unfence();
         }
-        self.contradicted |= notice == Noticed::Contradiction;
+        if notice == Noticed::Contradiction {
+            self.contradicted = true;
+            self.suspects.clear();
+        }
+        if notice == Noticed::DataLoss {
+            self.delivered_to = None;
+        }
     }
 
     /// Something happened to the lane that may end records before their time.
     pub fn disturbed(&mut self) {
         self.noticed = true;
+        self.delivered_to = None;
+    }
+
+    /// S13: offsets of delivered records grow with the order of sending.
+    fn place(&mut self, record: u64, said: Said) -> Option<Anomaly> {
+        let Said::Delivered(Some(offset)) = said else { return None };
+        let back = self.delivered_to.is_some_and(|end| offset < end);
+        self.delivered_to = self.delivered_to.max(Some(offset + 1));
+        back.then(|| Anomaly::new(Class::OffsetBack).record(record))
     }
 
     /// The lane gave a verdict.
@@ -213,11 +247,13 @@ impl Observer {
             found.push(Anomaly::new(Class::Late).record(record));
         }
         if self.is_hasty(now, record, said) {
-            found.push(Anomaly::new(Class::Hasty).record(record));
+            // The notice that explains it may follow the verdict.
+            self.suspects.push(Anomaly::new(Class::Hasty).record(record));
         }
         if said == Said::Unknown {
-            found.extend(self.coward(record));
+            self.suspects.extend(self.coward(record));
         }
+        found.extend(self.place(record, said));
         self.ledger.told(record, said, &mut found);
         self.wire.prune(&self.ledger);
         found
@@ -249,7 +285,9 @@ impl Observer {
     pub fn resolved(&mut self, _: u64, record: u64, said: Said) -> Vec<Anomaly> {
         let mut found = Vec::new();
         if said == Said::Unknown {
-            found.extend(self.coward(record));
+            self.suspects.extend(self.coward(record));
+            let early = self.settings.wire && !self.closing && self.wire.is_awaited(record);
+            found.extend(early.then(|| Anomaly::new(Class::Hasty).record(record)));
         }
         self.ledger.resolved(record, said, &mut found);
         self.wire.prune(&self.ledger);
@@ -260,7 +298,15 @@ impl Observer {
     pub fn polled(&self, now: u64) -> Vec<Anomaly> {
         let due = |record: &u64| self.is_late(now + 1, self.ledger.due(*record));
         let late = |record| Anomaly::new(Class::Late).record(record);
-        self.ledger.untold().filter(due).map(late).collect()
+        let unheeded = self.owes_contradiction && !self.contradicted;
+        let unheeded = unheeded.then(|| Anomaly::new(Class::Unheeded));
+        self.ledger
+            .untold()
+            .filter(due)
+            .map(late)
+            .chain(unheeded)
+            .chain(self.suspects.iter().copied())
+            .collect()
     }
 
     /// A record of the lane stands in its log, committed, behind everything shown before.
@@ -270,6 +316,11 @@ impl Observer {
         found
     }
 
+    /// The log was cut: what stands at or behind this offset is gone, with an excuse.
+    pub fn truncated(&mut self, offset: i64) {
+        self.ledger.truncated(offset);
+    }
+
     /// A copy stands in a log where it has no business.
     pub fn misplaced(&mut self, record: u64, offset: i64) {
         self.ledger.misplaced(record, offset);
@@ -277,7 +328,9 @@ impl Observer {
 
     /// The last judgement. `closed`: every record must have its last word by now.
     pub fn close(&self, closed: bool) -> Vec<Anomaly> {
-        self.ledger.close(closed, self.settings.stop)
+        let mut found = self.ledger.close(closed, self.settings.stop);
+        found.extend(&self.suspects);
+        found
     }
 
     /// Records without a verdict.
@@ -310,6 +363,8 @@ impl Observer {
     pub fn fingerprint(&self, now: u64, into: &mut impl Hasher) {
         self.ledger.fingerprint(into);
         self.wire.fingerprint(now, into);
-        into.write_u8(u8::from(self.noticed) | u8::from(self.contradicted) << 1);
+        let flags = [self.noticed, self.contradicted, self.owes_contradiction, self.closing];
+        into.write_u8(flags.iter().fold(0, |bits, flag| bits << 1 | u8::from(*flag)));
+        into.write_i64(self.delivered_to.unwrap_or(-1));
     }
 }

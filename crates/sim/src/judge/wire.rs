@@ -85,6 +85,8 @@ struct Content {
     records: Vec<u64>,
     replacement: bool,
     first_offer: u64,
+    last_offer: u64,
+    last_leader_epoch: i32,
     max_timestamp: i64,
     /// Some attempt ended so that nobody can tell.
     doubt: bool,
@@ -92,6 +94,8 @@ struct Content {
     appended: bool,
     /// Some attempt was refused for good.
     permanent: bool,
+    /// How often it was called corrupt.
+    corrupt: u8,
     /// Other content took its slot (C4).
     taken: bool,
     /// It was not written when its epoch ended, and that epoch is never used again.
@@ -129,6 +133,8 @@ pub(super) struct Wire {
     memory: Memory,
     /// A replacement of the current identity was answered 0: the epoch is over.
     spent: bool,
+    /// Something of the current identity was answered 0.
+    acknowledged: bool,
     /// Discipline was broken: nothing more is concluded from the wire.
     muddled: bool,
     /// Some answer cast doubt on memory or identity, or refused something for good.
@@ -148,6 +154,7 @@ impl Wire {
             gate_open: false,
             memory: Memory::default(),
             spent: false,
+            acknowledged: false,
             muddled: false,
             upset: false,
         }
@@ -206,7 +213,8 @@ impl Wire {
                 return;
             }
             Ok(Some(serial)) => {
-                self.judge_retry(now, serial, ledger, found);
+                self.judge_retry(now, serial, attempt, ledger, found);
+                self.repeated(now, serial, attempt);
                 serial
             }
             Ok(None) => {
@@ -252,6 +260,7 @@ impl Wire {
         }
         self.identities.push(identity);
         self.spent = false;
+        self.acknowledged = false;
         self.gate_open = false;
         for open in &mut self.open {
             open.current = false;
@@ -330,7 +339,22 @@ impl Wire {
         if rival { Err(Class::IdentityReused) } else { Ok(()) }
     }
 
-    fn judge_retry(&self, now: u64, serial: u64, ledger: &Ledger, found: &mut Vec<Anomaly>) {
+    fn repeated(&mut self, now: u64, serial: u64, attempt: &Attempt) {
+        if let Some(at) = self.position(serial) {
+            let content = &mut self.contents[at].1;
+            content.last_offer = now;
+            content.last_leader_epoch = attempt.leader_epoch;
+        }
+    }
+
+    fn judge_retry(
+        &self,
+        now: u64,
+        serial: u64,
+        attempt: &Attempt,
+        ledger: &Ledger,
+        found: &mut Vec<Anomaly>,
+    ) {
         let Some(at) = self.position(serial) else { return };
         let content = &self.contents[at].1;
         let dead = |record: &&u64| ledger.verdict(**record) == Some(Said::NotDelivered);
@@ -340,6 +364,12 @@ impl Wire {
         if self.in_doubt(at) && self.is_stale(now) {
             let record = content.records.first().copied().unwrap_or_default();
             found.push(Anomaly::new(Class::StaleResend).record(record));
+        }
+        // L3: one immediate retry for a newer leader epoch.
+        let rests = now >= content.last_offer.saturating_add(self.settings.backoff);
+        if !rests && attempt.leader_epoch <= content.last_leader_epoch {
+            let record = content.records.first().copied().unwrap_or_default();
+            found.push(Anomaly::new(Class::Busy).record(record));
         }
     }
 
@@ -380,7 +410,8 @@ impl Wire {
             Some(class) => found.push(Anomaly::new(class).record(record)),
             None => {}
         }
-        if self.spent {
+        let fence = attempt.epoch == i16::MAX && self.acknowledged;
+        if self.spent || fence {
             found.push(Anomaly::new(Class::SlotReused).record(record));
         }
         let vacated = (0..self.contents.len()).find_map(|at| self.vacated(at, ledger));
@@ -412,10 +443,13 @@ impl Wire {
             records: attempt.records.clone(),
             replacement: attempt.replacement,
             first_offer: now,
+            last_offer: now,
+            last_leader_epoch: attempt.leader_epoch,
             max_timestamp: attempt.max_timestamp,
             doubt: false,
             appended: false,
             permanent: false,
+            corrupt: 0,
             taken: false,
             freed: false,
             purged: false,
@@ -491,22 +525,42 @@ impl Wire {
             .count()
     }
 
-    pub(super) fn answered(&mut self, now: u64, attempt: u64, reply: Option<Reply>) {
-        let Some(index) = self.open.iter().position(|open| open.id == attempt) else { return };
-        let open = self.open.remove(index);
+    /// Tells whether the answer contradicts what was concluded before (S13).
+    pub(super) fn answered(
+        &mut self,
+        now: u64,
+        attempt: u64,
+        reply: Option<Reply>,
+        ledger: &Ledger,
+    ) -> bool {
+        let Some(index) = self.open.iter().position(|open| open.id == attempt) else {
+            return false;
+        };
+        let open = self.open[index];
         let reply = reply.unwrap_or(Reply::of(-1));
         self.upset |= is_about_memory(reply.code) || is_permanent(reply.code);
         let moved = self.memory.saw_log_start(reply.log_start);
-        let Some(at) = self.position(open.content) else { return };
+        let Some(at) = self.position(open.content) else {
+            self.open.remove(index);
+            return false;
+        };
         if moved {
-            for (_, content) in &mut self.contents {
-                content.purged = true;
+            let doubtful: Vec<usize> =
+                (0..self.contents.len()).filter(|at| self.in_doubt(*at)).collect();
+            for other in doubtful {
+                self.contents[other].1.purged = true;
             }
         }
+        self.open.remove(index);
+        let concluded = |record: &u64| ledger.verdict(*record) == Some(Said::NotDelivered);
+        let content = &self.contents[at].1;
+        let contradicts =
+            reply.code == 0 && (content.freed || content.records.iter().any(concluded));
         self.apply(now, at, reply);
         if open.current {
             self.gate_open = reply.code == 0 && self.memory.known(now, &self.settings);
         }
+        contradicts
     }
 
     fn apply(&mut self, now: u64, at: usize, reply: Reply) {
@@ -518,13 +572,16 @@ impl Wire {
         };
         let max_timestamp = self.contents[at].1.max_timestamp;
         let content = &mut self.contents[at].1;
-        content.permanent |= is_permanent(reply.code) || reply.code == 2;
+        content.corrupt = content.corrupt.saturating_add(u8::from(reply.code == 2)).min(3);
+        content.permanent |= is_permanent(reply.code) || content.corrupt == 3;
         match fate {
             Fate::NotAppended => {}
             Fate::Doubtful => content.doubt = true,
             Fate::Appended => {
                 content.appended = true;
+                let current = self.contents[at].1.identity == self.current_identity();
                 if reply.code == 0 {
+                    self.acknowledged |= current;
                     self.memory.acknowledged(now, reply.base_offset, max_timestamp);
                 }
                 self.take_slots(at);
@@ -581,6 +638,12 @@ impl Wire {
             })
     }
 
+    /// Whether an attempt of this record is still to be answered.
+    pub(super) fn is_awaited(&self, record: u64) -> bool {
+        (0..self.contents.len())
+            .any(|at| self.contents[at].1.records.contains(&record) && self.is_open(at))
+    }
+
     /// Whether some answer gave a reason to end a record of the lane before its time.
     pub(super) fn is_upset(&self) -> bool {
         self.upset || self.muddled || self.contents.iter().any(|(_, content)| content.permanent)
@@ -632,14 +695,20 @@ impl Wire {
             (self.identities.len() - content.identity).hash(into);
             (content.first, content.count, content.hash).hash(into);
             (content.replacement, content.doubt, content.appended).hash(into);
-            (content.permanent, content.taken, content.freed, content.purged).hash(into);
+            (content.permanent, content.corrupt, content.taken, content.freed, content.purged)
+                .hash(into);
             self.settings.age(now, content.first_offer).hash(into);
+            if self.settings.backoff > 0 {
+                let rest = now.saturating_sub(content.last_offer).min(self.settings.backoff);
+                (rest, content.last_leader_epoch).hash(into);
+            }
             self.settings.timestamp_age(now, content.max_timestamp).hash(into);
         }
         for open in &self.open {
             (open.content.wrapping_sub(oldest), open.current).hash(into);
         }
-        (self.next, self.gate_open, self.spent, self.muddled, self.upset).hash(into);
+        (self.next, self.gate_open, self.spent, self.acknowledged, self.muddled, self.upset)
+            .hash(into);
         (self.identities.is_empty(), self.route.is_none()).hash(into);
         self.memory.fingerprint(now, &self.settings, into);
     }

@@ -8,6 +8,8 @@ use candor_core::{AttemptId, Offer, Payload, RouteId};
 use crate::broker::{Answer, Batch, NodeId, Wait};
 use crate::judge::Attempt;
 
+use super::scope::Plan;
+
 /// The records of a batch: up to eight numbers below 256, the first one highest.
 pub(super) type Content = u64;
 
@@ -47,9 +49,12 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    pub(super) fn new(offer: &Offer<Counted>, node: NodeId) -> Self {
+    pub(super) fn new(offer: &Offer<Counted>, node: NodeId, plans: &[Plan]) -> Self {
         let count = i32::try_from(Payload::count(&offer.batch)).unwrap_or(i32::MAX);
+        let bad = |record: &u16| plans.get(usize::from(*record)).is_some_and(|plan| plan.bad);
+        let records = offer.batch.records();
         let batch = Batch {
+            keyless: (0..).zip(&records).filter(|(_, r)| bad(r)).map(|(index, _)| index).collect(),
             bytes: i32::try_from(Payload::bytes(&offer.batch)).unwrap_or(i32::MAX),
             ..Batch::new(
                 offer.identity.id.get(),

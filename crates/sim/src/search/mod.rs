@@ -17,6 +17,6 @@ mod world;
 
 pub use explore::{Counterexample, Report, explore, steps_of, tell};
 pub use machine::Machine;
-pub use scope::{Fault, Plan, Say, Scope};
+pub use scope::{Fault, Limits, Plan, Say, Scope, Ticks};
 pub use scopes::{SCOPES, scope};
 pub use step::Step;

@@ -35,8 +35,9 @@ pub(super) fn ends_well<M: Machine>(
     if !run(scope, world, calm)? {
         return Ok(());
     }
-    if !world.machine.is_idle() && (world.refusing || scope.expires_ms.is_some()) {
-        // Somebody refuses for good: then deadlines must end it.
+    let patient = scope.expires_ms.is_some() || scope.linger_ms + scope.backoff_ms > 0;
+    if !world.machine.is_idle() && (world.refusing || patient) {
+        // Somebody refuses for good, or batches wait: time ends it.
         while !world.machine.is_idle() && world.take(scope, Step::Tick)? == Taken::Yes {
             if !run(scope, world, calm)? {
                 return Ok(());
@@ -51,7 +52,7 @@ pub(super) fn ends_well<M: Machine>(
     if !heals(scope, world, calm)? {
         return Ok(());
     }
-    world.last_judgement().map_or(Ok(()), Err)
+    world.last_judgement(scope)
 }
 
 /// A fresh record is delivered, unless the lane stopped and said so, or was closed. `false`: as for [`run`].
@@ -60,6 +61,9 @@ fn heals<M: Machine>(
     world: &mut World<M>,
     calm: &mut Seen,
 ) -> Result<bool, Anomaly> {
+    if world.machine.is_stopped() && !scope.limits.stops {
+        return Err(Anomaly::new(Class::NotHealed));
+    }
     if world.machine.is_stopped() || world.is_closed() {
         return Ok(true);
     }
@@ -67,12 +71,22 @@ fn heals<M: Machine>(
     let fresh = world.sent as u64;
     world.note(|| format!("-- the caller sends record {fresh}"));
     let due_ms = world.elapsed_ms() + Plan::LONG.due_ms;
-    world.send_now(Plan { due_ms, stamped_ago_ms: -(world.elapsed_ms() as i64) })?;
+    world.send_now(Plan { due_ms, stamped_ago_ms: -(world.elapsed_ms() as i64), bad: false })?;
     if !run(scope, world, calm)? {
         return Ok(false);
     }
+    while scope.linger_ms + scope.backoff_ms > 0
+        && world.watch.verdict(fresh).is_none()
+        && world.take(scope, Step::Tick)? == Taken::Yes
+    {
+        if !run(scope, world, calm)? {
+            return Ok(false);
+        }
+    }
     match world.watch.verdict(fresh) {
         Some(Said::Delivered(_)) => Ok(true),
+        // What it was answered made the lane stop.
+        _ if world.machine.is_stopped() && scope.limits.stops => Ok(true),
         Some(Said::NotDelivered | Said::Unknown) | None => {
             Err(Anomaly::new(Class::NotHealed).record(fresh))
         }

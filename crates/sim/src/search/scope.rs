@@ -16,13 +16,15 @@ pub struct Plan {
     pub due_ms: u64,
     /// Its timestamp, in milliseconds before the start.
     pub stamped_ago_ms: i64,
+    /// The broker refuses it, and names it (87).
+    pub bad: bool,
 }
 
 impl Plan {
     /// Two minutes.
-    pub const LONG: Self = Self { due_ms: 120_000, stamped_ago_ms: 0 };
+    pub const LONG: Self = Self { due_ms: 120_000, stamped_ago_ms: 0, bad: false };
     /// One second.
-    pub const SHORT: Self = Self { due_ms: 1_000, stamped_ago_ms: 0 };
+    pub const SHORT: Self = Self { due_ms: 1_000, ..Self::LONG };
 }
 
 /// A code that a broker may be made to give instead of what it would say.
@@ -82,8 +84,31 @@ pub enum Fault {
     Refuse,
     /// The refusal is lifted.
     Lift,
+    /// The producer is out of memory: the lane gives up what is in doubt (L5).
+    Shed,
+    /// The leader forgets our producer for no reason (A3 is broken: what follows is excused).
+    Forget,
+    /// The follower lags, so that the leader commits alone.
+    Lag,
+    /// The other replica is elected although it lags (A2 is broken: what is lost is excused).
+    Unclean,
     /// Another partition of the producer loses its identity: nothing that concerns this lane (S9).
     Neighbour,
+}
+
+/// Whether time passes before a quiet phase.
+///
+/// ```
+/// assert_ne!(candor_sim::search::Ticks::Never, candor_sim::search::Ticks::Always);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ticks {
+    /// It does not.
+    Never,
+    /// To the lane's next wakeup, but not over a record's deadline.
+    Wakeups,
+    /// To whatever the lane wants to be woken for next.
+    Always,
 }
 
 /// Everything that bounds a search.
@@ -123,8 +148,12 @@ pub struct Scope {
     pub cancels: &'static [u64],
     /// The producer may be closed at any time, with this much time left, in milliseconds.
     pub closes: Option<u64>,
-    /// Some time may pass even though nothing is due.
-    pub ticks: bool,
+    /// Whether time passes.
+    pub ticks: Ticks,
+    /// How long a batch waits for more records, in milliseconds.
+    pub linger_ms: u64,
+    /// The time between two attempts, in milliseconds.
+    pub backoff_ms: u64,
     /// The broker says 46 where the sequence lies below what it expects.
     pub says_46: bool,
     /// Which broker.
@@ -143,6 +172,26 @@ pub struct Scope {
     pub on_data_loss: OnDataLoss,
     /// Whether `base_offset = -1` proves something.
     pub trust_base_offset: bool,
+    /// What must not happen here, beside what must never happen.
+    pub limits: Limits,
+}
+
+/// What must not happen in a scope because nothing in it is a reason for it.
+///
+/// ```
+/// use candor_sim::search::{Limits, Scope};
+/// assert_eq!(Scope::BASE.limits, Limits { alarms: true, stops: false, losses: true, epochs: 200 });
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// `DataLoss` may be noticed.
+    pub alarms: bool,
+    /// The lane may stop.
+    pub stops: bool,
+    /// Records with a long deadline that are not bad may fail.
+    pub losses: bool,
+    /// So many identities may be used.
+    pub epochs: u8,
 }
 
 const THREE: &[Plan] = &[Plan::SHORT, Plan::LONG, Plan::LONG];
@@ -165,7 +214,9 @@ impl Scope {
         restarts: 0,
         cancels: &[],
         closes: None,
-        ticks: true,
+        ticks: Ticks::Always,
+        linger_ms: 0,
+        backoff_ms: 0,
         says_46: false,
         profile: Profile::V4_4,
         state_ttl_ms: 72_000_000,
@@ -175,5 +226,6 @@ impl Scope {
         beyond_memory: BeyondMemory::Keep,
         on_data_loss: OnDataLoss::Continue,
         trust_base_offset: false,
+        limits: Limits { alarms: true, stops: false, losses: true, epochs: 200 },
     };
 }

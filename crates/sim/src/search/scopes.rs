@@ -2,10 +2,11 @@
 
 use crate::broker::Profile;
 
-use super::scope::{Fault, Plan, Say, Scope};
+use super::scope::{Fault, Limits, Plan, Say, Scope, Ticks};
 
 use Fault::{
-    Depose, Elect, Lift, LoseCut, LoseGone, LoseWhole, Purge, Recreate, Refuse, Shrink, Timeout,
+    Depose, Elect, Forget, Lag, Lift, LoseCut, LoseGone, LoseWhole, Purge, Recreate, Refuse, Shed,
+    Shrink, Timeout, Unclean,
 };
 use Say::{After, AfterBlind, Before};
 
@@ -14,9 +15,19 @@ const SHORT: Plan = Plan::SHORT;
 /// Stamped before the broker's memory reaches back.
 const OLD: Plan = Plan { stamped_ago_ms: 90_000_000, ..LONG };
 
+/// Named by the broker as bad.
+const BAD: Plan = Plan { bad: true, ..LONG };
+/// Nothing here is a reason to fail anybody.
+const SPARED: Limits = Limits { losses: false, alarms: false, ..Scope::BASE.limits };
+
 /// One replica, no time passes, nothing is appended and lost.
-const LONE: Scope =
-    Scope { replicas: 1, eager: true, ticks: false, records: &[LONG, LONG, LONG], ..Scope::BASE };
+const LONE: Scope = Scope {
+    replicas: 1,
+    eager: true,
+    ticks: Ticks::Never,
+    records: &[LONG, LONG, LONG],
+    ..Scope::BASE
+};
 
 /// Every named scope, in the order in which they are best run.
 ///
@@ -46,10 +57,10 @@ pub const SCOPES: &[Scope] = &[
         name: "deadline",
         about: "a deadline while connections break and answers are doubtful",
         records: &[SHORT, LONG, LONG],
-        ticks: true,
+        ticks: Ticks::Always,
         faults: 2,
         kinds: &[LoseWhole, LoseCut],
-        codes: &[Before(19), After(7)],
+        codes: &[Before(19), After(7), After(6)],
         ..LONE
     },
     Scope {
@@ -63,7 +74,7 @@ pub const SCOPES: &[Scope] = &[
     Scope {
         name: "failover",
         about: "elections, with a deposed leader that goes on, and appends that are lost",
-        ticks: false,
+        ticks: Ticks::Never,
         faults: 2,
         kinds: &[Elect, Depose, LoseWhole],
         records: &[LONG, LONG, LONG],
@@ -79,11 +90,37 @@ pub const SCOPES: &[Scope] = &[
         ..LONE
     },
     Scope {
+        name: "one-45",
+        about: "a single 45 that means nothing",
+        faults: 1,
+        codes: &[Before(45)],
+        limits: SPARED,
+        ..LONE
+    },
+    Scope {
         name: "conflict",
         about: "somebody else seems to use our id",
         faults: 2,
         kinds: &[LoseWhole],
         codes: &[Before(47), Before(90)],
+        limits: Limits { stops: true, ..Scope::BASE.limits },
+        ..LONE
+    },
+    Scope {
+        name: "one-conflict",
+        about: "a single 47",
+        faults: 1,
+        codes: &[Before(47)],
+        limits: Limits { losses: true, ..SPARED },
+        ..LONE
+    },
+    Scope {
+        name: "taken-over",
+        about: "47 for ever",
+        faults: 1,
+        kinds: &[Refuse],
+        refusal: 47,
+        limits: Limits { stops: true, ..Scope::BASE.limits },
         ..LONE
     },
     Scope {
@@ -91,6 +128,7 @@ pub const SCOPES: &[Scope] = &[
         about: "46 for a batch that was never offered before",
         faults: 2,
         codes: &[Before(46), Before(19)],
+        limits: Limits { stops: true, ..Scope::BASE.limits },
         ..LONE
     },
     Scope {
@@ -124,6 +162,25 @@ pub const SCOPES: &[Scope] = &[
         ..LONE
     },
     Scope {
+        name: "old-stamps-late",
+        about: "fresh records before old ones, and answers that are lost",
+        records: &[LONG, OLD, OLD],
+        faults: 2,
+        kinds: &[LoseWhole, LoseGone],
+        expires_ms: Some(86_400_000),
+        ..LONE
+    },
+    Scope {
+        name: "log-append-time",
+        about: "old timestamps do not matter where the broker stamps",
+        records: &[OLD, OLD, OLD],
+        faults: 1,
+        kinds: &[LoseWhole, LoseGone],
+        log_append_time: true,
+        limits: Limits { losses: true, ..SPARED },
+        ..LONE
+    },
+    Scope {
         name: "long-absence",
         about: "nobody answers until the broker may have forgotten us",
         records: &[
@@ -131,7 +188,7 @@ pub const SCOPES: &[Scope] = &[
             Plan { due_ms: 200_000_000, ..LONG },
             Plan { due_ms: 300_000_000, ..LONG },
         ],
-        ticks: true,
+        ticks: Ticks::Always,
         faults: 2,
         kinds: &[LoseWhole],
         expires_ms: Some(86_400_000),
@@ -143,6 +200,16 @@ pub const SCOPES: &[Scope] = &[
         faults: 2,
         kinds: &[LoseWhole, Purge],
         restarts: 1,
+        ..LONE
+    },
+    Scope {
+        name: "purge-old",
+        about: "data and state go together, and the broker says so (2.4)",
+        faults: 1,
+        kinds: &[Purge],
+        restarts: 1,
+        profile: Profile::V2_4,
+        limits: Limits { losses: true, ..SPARED },
         ..LONE
     },
     Scope {
@@ -174,6 +241,89 @@ pub const SCOPES: &[Scope] = &[
         ..LONE
     },
     Scope {
+        name: "last-epoch-shed",
+        about: "what is in doubt is given up at the last epoch",
+        preset: Some((32_766, 5)),
+        faults: 3,
+        kinds: &[LoseWhole, Shed, Elect],
+        codes: &[Before(87)],
+        records: &[LONG, LONG, LONG, LONG],
+        ..LONE
+    },
+    Scope {
+        name: "shrink",
+        about: "batches of two that must be split",
+        records: &[LONG, LONG, LONG, LONG],
+        batch_size: 2,
+        faults: 1,
+        kinds: &[Shrink],
+        limits: Limits { epochs: 2, ..SPARED },
+        ..LONE
+    },
+    Scope {
+        name: "bad-record",
+        about: "the broker names the record that it refuses",
+        records: &[LONG, BAD, LONG, LONG],
+        batch_size: 2,
+        faults: 1,
+        kinds: &[LoseWhole],
+        limits: SPARED,
+        ..LONE
+    },
+    Scope {
+        name: "linger",
+        about: "batches that wait for more records than come",
+        records: &[Plan { due_ms: 120_000, ..LONG }; 2],
+        batch_size: 5,
+        ticks: Ticks::Wakeups,
+        linger_ms: 500_000,
+        limits: SPARED,
+        ..LONE
+    },
+    Scope {
+        name: "patience",
+        about: "time between attempts",
+        records: &[LONG, LONG],
+        ticks: Ticks::Wakeups,
+        backoff_ms: 100,
+        faults: 2,
+        kinds: &[LoseWhole, LoseGone],
+        codes: &[Before(19)],
+        limits: SPARED,
+        ..LONE
+    },
+    Scope {
+        name: "patience-failover",
+        about: "time between attempts, and newer leader epochs",
+        records: &[LONG, LONG],
+        ticks: Ticks::Wakeups,
+        backoff_ms: 100,
+        faults: 1,
+        kinds: &[Elect, LoseWhole],
+        eager: true,
+        limits: SPARED,
+        ..Scope::BASE
+    },
+    Scope {
+        name: "forgetful",
+        about: "the broker forgets us for no reason",
+        faults: 2,
+        kinds: &[LoseWhole, Forget],
+        codes: &[Before(87), Before(19)],
+        limits: Limits { stops: true, ..Scope::BASE.limits },
+        ..LONE
+    },
+    Scope {
+        name: "unclean",
+        about: "acknowledged data is lost",
+        ticks: Ticks::Never,
+        records: &[LONG, LONG, LONG],
+        faults: 2,
+        kinds: &[Lag, Unclean],
+        limits: Limits { stops: true, ..Scope::BASE.limits },
+        ..Scope::BASE
+    },
+    Scope {
         name: "split",
         about: "batches of two that must be split, and single bad records",
         records: &[LONG, LONG, LONG, LONG],
@@ -188,7 +338,7 @@ pub const SCOPES: &[Scope] = &[
         about: "different deadlines in one batch",
         records: &[SHORT, LONG, LONG],
         batch_size: 2,
-        ticks: true,
+        ticks: Ticks::Always,
         faults: 2,
         kinds: &[LoseWhole, LoseCut],
         codes: &[Before(19)],
@@ -207,7 +357,7 @@ pub const SCOPES: &[Scope] = &[
         name: "close",
         about: "the producer is closed at any time",
         closes: Some(500),
-        ticks: true,
+        ticks: Ticks::Always,
         faults: 2,
         kinds: &[LoseWhole, LoseCut],
         codes: &[Before(19)],
@@ -217,7 +367,7 @@ pub const SCOPES: &[Scope] = &[
         name: "stuck",
         about: "a refusal that does not pass while something is in doubt",
         records: &[SHORT, LONG],
-        ticks: true,
+        ticks: Ticks::Always,
         faults: 2,
         kinds: &[LoseWhole, LoseGone, Refuse, Lift],
         ..LONE
@@ -234,7 +384,7 @@ pub const SCOPES: &[Scope] = &[
     Scope {
         name: "slow-followers",
         about: "requests that time out while they wait for replication",
-        ticks: false,
+        ticks: Ticks::Never,
         records: &[LONG, LONG, LONG],
         faults: 2,
         kinds: &[Timeout, Elect],

@@ -7,7 +7,7 @@ use candor_core::testing::Preset;
 use candor_core::{
     Action, Answer as CoreAnswer, Append, BeyondMemory, Event, HandedOver, Identity, Instant,
     LaneConfig, LeaderEpoch, Notice, Offset, PartitionResponse, ProducerEpoch, ProducerId,
-    Resolution, RouteId, Sequence, Settled, Span, Ticket, Verdict,
+    Resolution, RouteId, Sequence, Settled, Span, Ticket, Verdict, Wakeup,
 };
 
 use crate::broker::{
@@ -19,7 +19,7 @@ use crate::judge::{Anomaly, Class, LogIs, Noticed, Observer, Reply, Said, Settin
 use super::fingerprint::{Fingerprint, Mixer};
 use super::flight::{Content, Flight, Stage, records};
 use super::machine::Machine;
-use super::scope::{Fault, Plan, Say, Scope};
+use super::scope::{Fault, Limits, Plan, Say, Scope, Ticks};
 use super::step::Step;
 
 /// When searches start: any time long after the epoch.
@@ -77,6 +77,13 @@ pub(super) struct World<M> {
     found: Vec<Anomaly>,
     /// Producers that the leader knew at last.
     known: Vec<i64>,
+    limits: Limits,
+    lingers: bool,
+    /// The identity of the newest flight, and how many there were.
+    identity: Option<(i64, i16)>,
+    identities: u8,
+    /// An assumption was broken: what the log says no longer convicts the lane.
+    excused: bool,
     /// What happened, for people; only when a trace is replayed.
     pub(super) notes: Option<Vec<String>>,
 }
@@ -89,6 +96,7 @@ impl<M: Machine> World<M> {
         if let Some(expires) = scope.expires_ms {
             config.producer_expiration_ms = expires;
         }
+        config.compacted = scope.records.iter().any(|plan| plan.bad);
         if scope.log_append_time {
             config.timestamp_type = TimestampType::LogAppendTime;
         }
@@ -112,8 +120,17 @@ impl<M: Machine> World<M> {
             watch: Observer::new(settings(scope)),
             found: Vec::new(),
             known: Vec::new(),
+            limits: scope.limits,
+            lingers: scope.linger_ms > 0,
+            identity: None,
+            identities: 0,
+            excused: false,
             notes: None,
         };
+        if scope.log_append_time {
+            // The lane learns of it with its first 0, and may be careful until then.
+            world.watch.disturbed();
+        }
         if preset.is_some() {
             world.next_id += 1;
         }
@@ -132,7 +149,10 @@ impl<M: Machine> World<M> {
         self.partition.hash(&mut mixer);
         self.flights.hash(&mut mixer);
         (self.now, self.view, self.links, self.sent, self.closed).hash(&mut mixer);
-        (self.refusing, self.shown).hash(&mut mixer);
+        (self.refusing, self.shown, self.excused).hash(&mut mixer);
+        if self.limits.epochs < u8::MAX {
+            (self.identity, self.identities).hash(&mut mixer);
+        }
         if !calm {
             (self.budget, self.cancelled).hash(&mut mixer);
         }
@@ -155,16 +175,21 @@ impl<M: Machine> World<M> {
             self.show_log();
             self.turn();
         }
-        match self.found.first() {
-            Some(anomaly) => Err(*anomaly),
-            None => Ok(taken),
+        self.verdict().map(|()| taken)
+    }
+
+    /// What the judge found that nothing excuses.
+    fn verdict(&mut self) -> Result<(), Anomaly> {
+        if self.excused {
+            self.found.retain(|anomaly| !is_excused(anomaly.class));
         }
+        self.found.first().map_or(Ok(()), |anomaly| Err(*anomaly))
     }
 
     fn step(&mut self, scope: &Scope, step: Step) -> Taken {
         match step {
             Step::Append => self.append(scope),
-            Step::Offer => self.offer(),
+            Step::Offer => self.offer(scope),
             Step::Deliver(flight) => self.deliver(scope, flight, None),
             Step::Say(flight, say) => self.paid(|it| it.deliver(scope, flight, Some(say))),
             Step::Answer(flight) => self.answer(flight),
@@ -196,7 +221,7 @@ impl<M: Machine> World<M> {
     pub(super) fn send_now(&mut self, plan: Plan) -> Result<(), Anomaly> {
         self.send(plan);
         self.turn();
-        self.found.first().map_or(Ok(()), |anomaly| Err(*anomaly))
+        self.verdict()
     }
 
     fn send(&mut self, plan: Plan) {
@@ -224,7 +249,9 @@ impl<M: Machine> World<M> {
             }
             Err(misuse) => self.convict_misuse(&misuse),
         }
-        self.tell(Event::Flush);
+        if !self.lingers {
+            self.tell(Event::Flush);
+        }
     }
 
     fn cancel(&mut self, record: u64) -> Taken {
@@ -258,6 +285,15 @@ impl<M: Machine> World<M> {
         }
     }
 
+    fn may_tick(&self, ticks: Ticks) -> bool {
+        let Some(deadline) = self.machine.deadline() else { return false };
+        match ticks {
+            Ticks::Never => false,
+            Ticks::Wakeups => matches!(deadline.why, Wakeup::Linger | Wakeup::Backoff),
+            Ticks::Always => true,
+        }
+    }
+
     // ---- The lane ------------------------------------------------------------------------------
 
     fn tell(&mut self, event: Event<'_, candor_core::testing::Counted>) {
@@ -275,7 +311,7 @@ impl<M: Machine> World<M> {
         self.found.push(Anomaly::new(class));
     }
 
-    fn offer(&mut self) -> Taken {
+    fn offer(&mut self, scope: &Scope) -> Taken {
         let Some(route) = self.view.route else { return Taken::No };
         let Some(offer) = self.machine.offer(self.now, route, usize::MAX) else {
             return Taken::No;
@@ -283,13 +319,24 @@ impl<M: Machine> World<M> {
         if offer.route != route {
             self.convict(Class::Contract);
         }
-        let flight = Flight::new(&offer, self.view.node);
+        let flight = Flight::new(&offer, self.view.node, scope.records);
         self.note(|| format!("    offers {flight}"));
         let attempt = flight.as_attempt(self.view.epoch);
         let found = self.watch.offered(self.now.as_micros(), &attempt);
         self.found.extend(found);
+        self.count_identity((flight.batch.pid, flight.batch.epoch));
         self.flights.push(flight);
         Taken::Yes
+    }
+
+    fn count_identity(&mut self, identity: (i64, i16)) {
+        if self.identity != Some(identity) {
+            self.identity = Some(identity);
+            self.identities = self.identities.saturating_add(1);
+        }
+        if self.identities > self.limits.epochs {
+            self.convict(Class::Wasteful);
+        }
     }
 
     /// The lane says all that it has to say. D1, D6: until it did, it offers nothing.
@@ -334,6 +381,9 @@ impl<M: Machine> World<M> {
             Action::NeedLeader => self.view.asked = true,
             Action::Notice(notice) => {
                 self.note(|| format!("    notice: {notice}"));
+                if matches!(notice, Notice::DataLoss { .. }) && !self.limits.alarms {
+                    self.convict(Class::FalseAlarm);
+                }
                 self.watch.noticed(noticed(notice));
             }
         }
@@ -569,6 +619,17 @@ impl<M: Machine> World<M> {
                 self.machine.neighbour_bumps();
                 Taken::Yes
             }
+            Fault::Shed => {
+                self.watch.disturbed();
+                self.tell(Event::Shed);
+                Taken::Yes
+            }
+            Fault::Forget => self.forget(),
+            Fault::Lag => match self.partition.leave_isr(self.other()) {
+                Ok(()) => Taken::Yes,
+                Err(_) => Taken::No,
+            },
+            Fault::Unclean => self.elect_unclean(),
         }
     }
 
@@ -581,12 +642,45 @@ impl<M: Machine> World<M> {
         Taken::Yes
     }
 
+    /// The broker that does not lead.
+    fn other(&self) -> NodeId {
+        if self.partition.leader() == Some(LEADER) { FOLLOWER } else { LEADER }
+    }
+
     fn elect(&mut self, old: Deposed) -> Taken {
-        let other = if self.partition.leader() == Some(LEADER) { FOLLOWER } else { LEADER };
-        match self.partition.elect(other, old) {
+        match self.partition.elect(self.other(), old) {
             Ok(()) => Taken::Yes,
             Err(_) => Taken::No,
         }
+    }
+
+    fn elect_unclean(&mut self) -> Taken {
+        let other = self.other();
+        if self.partition.isr().contains(other) {
+            return Taken::No;
+        }
+        if self.partition.elect_unclean(other, Deposed::Informed).is_err() {
+            return Taken::No;
+        }
+        self.excused = true;
+        let end = self.partition.end_offset(other).unwrap_or_default();
+        self.shown = self.shown.min(end);
+        self.watch.truncated(end);
+        Taken::Yes
+    }
+
+    fn forget(&mut self) -> Taken {
+        let Some(leader) = self.partition.leader() else { return Taken::No };
+        let ids: Vec<i64> = self.partition.producers(leader).map(|known| known.pid()).collect();
+        if ids.is_empty() {
+            return Taken::No;
+        }
+        for node in self.partition.nodes().collect::<Vec<_>>() {
+            ids.iter().for_each(|id| self.partition.forget(node, *id));
+        }
+        self.excused = true;
+        self.known.clear();
+        Taken::Yes
     }
 
     /// The oldest request that waits for replication gets 7.
@@ -676,10 +770,17 @@ impl<M: Machine> World<M> {
         let known: Vec<i64> = self.partition.producers(leader).map(|known| known.pid()).collect();
         let knew = std::mem::replace(&mut self.known, known);
         let forgotten = |id: &i64| knew.contains(id) && !self.known.contains(id);
-        let buried = |flight: &Flight| {
-            !flight.alive && flight.stage == Stage::Sent && forgotten(&flight.batch.pid)
-        };
-        self.flights.retain(|flight| !buried(flight));
+        let buried = |flight: &Flight| flight.stage == Stage::Sent && forgotten(&flight.batch.pid);
+        let links: Vec<NodeId> = self
+            .flights
+            .iter()
+            .filter(|flight| flight.alive && buried(flight))
+            .map(|flight| flight.node)
+            .collect();
+        self.flights.retain(|flight| flight.alive || !buried(flight));
+        for node in links {
+            self.lose(node, Fault::LoseGone);
+        }
     }
 
     /// Answers that were waiting and are decided now.
@@ -734,9 +835,37 @@ impl<M: Machine> World<M> {
         self.now.since(START).as_millis()
     }
 
-    pub(super) fn last_judgement(&self) -> Option<Anomaly> {
-        self.watch.close(true).into_iter().next()
+    /// Everything is told by now.
+    pub(super) fn last_judgement(&mut self, scope: &Scope) -> Result<(), Anomaly> {
+        let found = self.watch.close(true);
+        self.found.extend(found);
+        if !self.limits.losses && !self.closed {
+            for (record, plan) in (0..).zip(scope.records).take(self.sent) {
+                let spared = plan.bad || plan.due_ms < Plan::LONG.due_ms;
+                let cancelled = self.cancelled & 1 << record != 0;
+                let delivered = matches!(self.watch.verdict(record), Some(Said::Delivered(_)));
+                if !spared && !cancelled && !delivered {
+                    self.found.push(Anomaly::new(Class::Hasty).record(record));
+                }
+            }
+        }
+        self.verdict()
     }
+}
+
+/// What a broken assumption explains.
+fn is_excused(class: Class) -> bool {
+    matches!(
+        class,
+        Class::Lost
+            | Class::Duplicate
+            | Class::Ghost
+            | Class::Reorder
+            | Class::WrongOffset
+            | Class::OutOfTurn
+            | Class::LateBadNews
+            | Class::SilentGap
+    )
 }
 
 /// The steps that may be possible here, in an order that never changes.
@@ -759,7 +888,7 @@ impl<M: Machine> World<M> {
         if self.may_follow() {
             steps.push(Step::Follow);
         }
-        if scope.ticks && self.machine.deadline().is_some() {
+        if self.may_tick(scope.ticks) {
             steps.push(Step::Tick);
         }
         if scope.expires_ms.is_some() {
@@ -811,6 +940,10 @@ impl<M: Machine> World<M> {
                     | Fault::Shrink
                     | Fault::Refuse
                     | Fault::Lift
+                    | Fault::Shed
+                    | Fault::Forget
+                    | Fault::Lag
+                    | Fault::Unclean
                     | Fault::Neighbour => steps.push(Step::Fault(*fault, 0)),
                 }
             }
@@ -837,10 +970,10 @@ fn preset(partition: &mut Partition<Content>, epoch: i16, next: i32) -> Option<P
 
 fn lane_config(scope: &Scope) -> LaneConfig {
     LaneConfig {
-        linger: Span::ZERO,
+        linger: Span::from_millis(scope.linger_ms),
         batch_size: scope.batch_size,
-        backoff: Span::ZERO,
-        backoff_max: Span::ZERO,
+        backoff: Span::from_millis(scope.backoff_ms),
+        backoff_max: Span::from_millis(scope.backoff_ms),
         jitter: None,
         state_ttl: Span::from_millis(scope.state_ttl_ms),
         on_data_loss: scope.on_data_loss,
@@ -857,6 +990,7 @@ fn settings(scope: &Scope) -> Settings {
         },
         timestamps_count: !scope.log_append_time,
         trust_base_offset: scope.trust_base_offset,
+        backoff: scope.backoff_ms * 1_000,
         log: LogIs::Live,
         first_sequence: scope.preset.map_or(0, |(_, next)| i64::from(next)),
         ..Settings::default()
