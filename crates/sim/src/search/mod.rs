@@ -8,6 +8,7 @@
 mod explore;
 mod fingerprint;
 mod flight;
+mod inversions;
 mod machine;
 mod quiet;
 mod scope;
@@ -16,6 +17,7 @@ mod step;
 mod world;
 
 pub use explore::{Counterexample, Report, explore, steps_of, tell};
+pub use inversions::{INVERSIONS, Inversion};
 pub use machine::Machine;
 pub use scope::{Fault, Limits, Plan, Say, Scope, Ticks};
 pub use scopes::{SCOPES, scope};
