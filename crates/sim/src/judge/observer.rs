@@ -265,14 +265,14 @@ impl Observer {
             || now >= self.ledger.due(record)
             || self.ledger.hurried(record)
             || self.noticed
-            || self.wire.is_upset()
+            || self.wire.is_overtaken(record)
         {
             return false;
         }
         match said {
             Said::Delivered(_) => false,
-            Said::NotDelivered => !self.wire.is_overtaken(record),
-            Said::Unknown => !self.wire.is_overtaken(record) && !self.wire.may_be_forgotten(now),
+            Said::NotDelivered => !self.wire.is_refused_for_good(record),
+            Said::Unknown => !self.wire.is_upset() && !self.wire.may_be_forgotten(now),
         }
     }
 

@@ -137,7 +137,7 @@ pub(super) struct Wire {
     acknowledged: bool,
     /// Discipline was broken: nothing more is concluded from the wire.
     muddled: bool,
-    /// Some answer cast doubt on memory or identity, or refused something for good.
+    /// Some answer cast doubt on memory or identity.
     upset: bool,
 }
 
@@ -538,7 +538,7 @@ impl Wire {
         };
         let open = self.open[index];
         let reply = reply.unwrap_or(Reply::of(-1));
-        self.upset |= is_about_memory(reply.code) || is_permanent(reply.code);
+        self.upset |= is_about_memory(reply.code);
         let moved = self.memory.saw_log_start(reply.log_start);
         let Some(at) = self.position(open.content) else {
             self.open.remove(index);
@@ -644,9 +644,15 @@ impl Wire {
             .any(|at| self.contents[at].1.records.contains(&record) && self.is_open(at))
     }
 
-    /// Whether some answer gave a reason to end a record of the lane before its time.
+    /// Whether some answer cast doubt on the broker's memory of us.
     pub(super) fn is_upset(&self) -> bool {
-        self.upset || self.muddled || self.contents.iter().any(|(_, content)| content.permanent)
+        self.upset || self.muddled
+    }
+
+    /// Whether some answer refused a batch of this record for good.
+    pub(super) fn is_refused_for_good(&self, record: u64) -> bool {
+        let mine = |(_, content): &&(u64, Content)| content.records.contains(&record);
+        self.muddled || self.contents.iter().filter(mine).any(|(_, content)| content.permanent)
     }
 
     /// Whether a batch behind this record's was answered 0, so that doubt about it may be told.

@@ -69,6 +69,9 @@ pub struct Counterexample {
     pub story: Vec<String>,
 }
 
+/// Lines of a story that are shown.
+const MOST_LINES: usize = 120;
+
 impl Counterexample {
     /// The command that shows it again.
     pub fn replay(&self) -> String {
@@ -80,8 +83,12 @@ impl Counterexample {
 impl fmt::Display for Counterexample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.anomaly)?;
-        for line in &self.story {
+        let (shown, left) = (MOST_LINES.min(self.story.len()), self.story.len());
+        for line in &self.story[..shown] {
             writeln!(f, "  {line}")?;
+        }
+        if left > shown {
+            writeln!(f, "  and {} lines more", left - shown)?;
         }
         write!(f, "  replay: {}", self.replay())
     }
@@ -168,7 +175,7 @@ impl<M: Machine> Search<'_, M> {
     }
 
     fn reach(&mut self, origin: Origin, world: World<M>) -> Result<(), Anomaly> {
-        if !self.seen.insert(world.fingerprint(false)) {
+        if !self.seen.insert(world.fingerprint()) {
             return Ok(());
         }
         quiet::ends_well(self.scope, &mut world.clone(), &mut self.calm)?;

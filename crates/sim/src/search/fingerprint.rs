@@ -108,6 +108,10 @@ impl Seen {
         new
     }
 
+    pub(super) fn contains(&self, Fingerprint(print): Fingerprint) -> bool {
+        self.places[self.place(print)] == print
+    }
+
     fn place(&self, print: u128) -> usize {
         let mask = self.places.len() - 1;
         let mut place = print as usize & mask;

@@ -4,8 +4,8 @@
 
 use candor_core::rules::{
     AfterPass, Class, DoubtFacts, DuplicateFacts, DuplicateMeans, Fate, GateFacts, GivenUpEnd,
-    LeaderChange, LossFacts, Mark, MemoryFacts, NextIdentity, OffsetFacts, ProofFacts, Rules,
-    SettledAs, Stage, Standing,
+    Honest, LeaderChange, LossFacts, Mark, MemoryFacts, NextIdentity, OffsetFacts, ProofFacts,
+    Rules, SettledAs, Stage, Standing,
 };
 use candor_core::testing::Counted;
 use candor_core::verdict::Proof;
@@ -14,6 +14,7 @@ use candor_core::{
     Span,
 };
 
+use super::bent::{Bent, Decisions};
 use super::explore::{Report, explore};
 use super::scopes;
 
@@ -33,23 +34,19 @@ pub struct Inversion {
     pub about: &'static str,
     /// The scope that finds it.
     pub scope: &'static str,
-    hunt: fn(&'static str) -> Report,
+    decisions: Decisions,
 }
 
 impl Inversion {
     /// Searches for it in its scope.
     pub fn hunt(&self) -> Report {
-        (self.hunt)(self.scope)
+        let scope = scopes::scope(self.scope).unwrap_or(&super::Scope::BASE);
+        Bent::under(self.decisions, || explore::<Lane<Counted, Bent>>(scope, ENOUGH))
     }
 }
 
 /// States after which a search for a planted bug gives up.
 const ENOUGH: usize = 300_000;
-
-fn hunt<R: Rules + Send>(name: &'static str) -> Report {
-    let scope = scopes::scope(name).unwrap_or(&super::Scope::BASE);
-    explore::<Lane<Counted, R>>(scope, ENOUGH)
-}
 
 macro_rules! inversions {
     ($($(#[doc = $about:literal])+ $name:ident in $scope:literal {
@@ -72,13 +69,11 @@ macro_rules! inversions {
                 method: stringify!($method),
                 about: concat!($($about),+),
                 scope: $scope,
-                hunt: hunt::<$name>,
+                decisions: Decisions::of::<$name>(),
             }),*
         ];
     };
 }
-
-use candor_core::rules::Honest;
 
 inversions! {
     /// REQUEST_TIMED_OUT is taken for a refusal.
@@ -169,24 +164,6 @@ inversions! {
             Honest::opens_gate(GateFacts { same_route: true, same_leader_epoch: true, ..facts })
         }
     }
-    /// A 0 from an older leader epoch opens the gate.
-    AnyEpochOpens in "failover" {
-        fn opens_gate(facts: GateFacts) -> bool {
-            Honest::opens_gate(GateFacts { same_leader_epoch: true, ..facts })
-        }
-    }
-    /// A 0 from a broker that may have forgotten us opens the gate.
-    ForgottenOpens in "old-stamps" {
-        fn opens_gate(facts: GateFacts) -> bool {
-            Honest::opens_gate(GateFacts { known: true, ..facts })
-        }
-    }
-    /// The gate never opens.
-    NeverOpens in "calm" {
-        fn opens_gate(_: GateFacts) -> bool {
-            false
-        }
-    }
     /// An error does not close the gate.
     StaysOpen in "refused" {
         fn closes_gate(_: bool, _: bool) -> bool {
@@ -230,7 +207,7 @@ inversions! {
         }
     }
     /// At the last epoch a fresh id is taken over what is in doubt.
-    NoFence in "last-epoch-shed" {
+    NoFence in "last-epoch-fence" {
         fn next_identity(epoch: ProducerEpoch, _: bool) -> NextIdentity {
             Honest::next_identity(epoch, false)
         }
@@ -254,7 +231,7 @@ inversions! {
         }
     }
     /// A late answer of an older epoch resets the counters of the newer one.
-    OldTouchesNew in "last-epoch-shed" {
+    OldTouchesNew in "last-epoch-refused" {
         fn touches_counters(_: bool) -> bool {
             true
         }
@@ -284,7 +261,7 @@ inversions! {
         }
     }
     /// A log start that passed us does not matter for the gate.
-    LogStartIgnored in "purge" {
+    LogStartIgnored in "purge-late" {
         fn known(facts: &MemoryFacts) -> bool {
             Honest::known(&MemoryFacts { log_start: None, ..*facts })
         }
@@ -308,7 +285,7 @@ inversions! {
         }
     }
     /// A later 0 always proves (librdkafka's rule).
-    LaterProves in "lost-answers" {
+    LaterProves in "aging" {
         fn proves(_: &ProofFacts<'_>) -> bool {
             true
         }
@@ -319,8 +296,14 @@ inversions! {
             false
         }
     }
+    /// What a 0 passed by unproved is proved by the next one.
+    ProvedLater in "aging" {
+        fn may_still_be_proved(_: bool) -> bool {
+            true
+        }
+    }
     /// A later 0 proves although the broker may have forgotten us.
-    UnknownProves in "old-stamps" {
+    UnknownProves in "aging" {
         fn proves(facts: &ProofFacts<'_>) -> bool {
             Honest::proves(&ProofFacts { known: true, ..*facts })
         }
@@ -338,7 +321,7 @@ inversions! {
         }
     }
     /// A refused batch is resent for ever instead of giving up its slot.
-    NothingVacates in "refused" {
+    NothingVacates in "bad-record" {
         fn vacates(_: Standing, _: usize, _: bool) -> bool {
             false
         }
@@ -350,13 +333,13 @@ inversions! {
         }
     }
     /// The epoch ends although something before the slot is in doubt.
-    DoubtBeforeIgnored in "refused" {
+    DoubtBeforeIgnored in "bad-behind-doubt" {
         fn vacate_is_over(_: bool, successors_open: usize) -> bool {
             successors_open == 0
         }
     }
     /// The epoch ends although successors are still to be answered.
-    SuccessorsIgnored in "refused" {
+    SuccessorsIgnored in "forgets-once" {
         fn vacate_is_over(doubt_before: bool, _: usize) -> bool {
             !doubt_before
         }
@@ -368,7 +351,7 @@ inversions! {
         }
     }
     /// What lies behind a vacated slot stays in doubt.
-    NothingUnreachable in "refused" {
+    NothingUnreachable in "bad-before-doubt" {
         fn unreachable(_: bool, _: bool) -> bool {
             false
         }
@@ -392,7 +375,7 @@ inversions! {
         }
     }
     /// A leader that answers 45 is asked for ever.
-    PassesForEver in "stale-leader" {
+    PassesForEver in "unclean" {
         fn after_pass(_: Stage, refused_for_good: bool) -> AfterPass {
             if refused_for_good { AfterPass::ConfirmStuck } else { AfterPass::Confirm }
         }

@@ -5,6 +5,7 @@
 //! state runs a quiet phase in which faults stop and everything must end. What it prints is a
 //! shortest schedule.
 
+mod bent;
 mod explore;
 mod fingerprint;
 mod flight;

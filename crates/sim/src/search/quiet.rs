@@ -2,29 +2,25 @@
 
 use crate::judge::{Anomaly, Class, Said};
 
-use super::fingerprint::Seen;
+use super::fingerprint::{Fingerprint, Seen};
 use super::machine::Machine;
 use super::scope::{Plan, Scope};
 use super::step::Step;
 use super::world::{Taken, World};
 
-/// More steps than any quiet phase needs.
-const MANY: usize = 500;
+/// More steps than any quiet phase needs, between two wakeups.
+const MANY: usize = 300;
 
-/// What happens in a quiet phase, most urgent first. Old frames arrive before new ones.
-fn next_steps<M: Machine>(world: &World<M>) -> Vec<Step> {
-    let mut steps = vec![Step::Learn, Step::Replicate];
-    for index in (0_u8..).take(world.flights.len()) {
-        steps.push(Step::Deliver(index));
-    }
-    for index in (0_u8..).take(world.flights.len()) {
-        steps.push(Step::Answer(index));
-    }
-    steps.extend([Step::Follow, Step::Append, Step::Offer]);
-    steps
+/// How a stretch of the quiet phase ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stretch {
+    /// Nothing happens any more without time passing.
+    Still,
+    /// A state was reached from which the quiet phase is known to end well.
+    Known,
 }
 
-/// Runs the quiet phase of a state. States from which one is known to end well are `calm`.
+/// Runs the quiet phase of a state. `calm` holds the states from which one is known to end well.
 pub(super) fn ends_well<M: Machine>(
     scope: &Scope,
     world: &mut World<M>,
@@ -32,92 +28,136 @@ pub(super) fn ends_well<M: Machine>(
 ) -> Result<(), Anomaly> {
     world.calm_down();
     world.note(|| "-- from here on nothing goes wrong".to_owned());
-    if !run(scope, world, calm)? {
-        return Ok(());
+    let mut quiet = Quiet { scope, world, calm, way: Vec::new(), orphans: false };
+    quiet.run()?;
+    for print in quiet.way {
+        calm.insert(print);
     }
-    let patient = scope.expires_ms.is_some() || scope.linger_ms + scope.backoff_ms > 0;
-    if !world.machine.is_idle() && (world.refusing || patient) {
-        // Somebody refuses for good, or batches wait: time ends it.
-        while !world.machine.is_idle() && world.take(scope, Step::Tick)? == Taken::Yes {
-            if !run(scope, world, calm)? {
+    Ok(())
+}
+
+struct Quiet<'q, M> {
+    scope: &'q Scope,
+    world: &'q mut World<M>,
+    calm: &'q Seen,
+    /// The states that this run went through.
+    way: Vec<Fingerprint>,
+    /// Frames on connections that the lane no longer uses arrive as well.
+    orphans: bool,
+}
+
+impl<M: Machine> Quiet<'_, M> {
+    fn run(&mut self) -> Result<(), Anomaly> {
+        let scope = self.scope;
+        if self.stretch()? == Stretch::Known {
+            return Ok(());
+        }
+        // L1: nobody waits for old connections, unless somebody refuses for good or time is needed.
+        let waits = scope.expires_ms.is_some() || scope.linger_ms + scope.backoff_ms > 0;
+        if !self.world.refusing && !waits {
+            if let Some(record) = self.world.watch.untold().next() {
+                return Err(Anomaly::new(Class::Hung).record(record));
+            }
+        }
+        self.world.note(|| "-- old connections answer".to_owned());
+        self.orphans = true;
+        if self.stretch()? == Stretch::Known {
+            return Ok(());
+        }
+        // Somebody refuses for good, or batches wait: then time ends it.
+        while !self.world.machine.is_idle() && (self.world.refusing || waits) {
+            if self.world.take(scope, Step::Tick)? == Taken::No {
+                break;
+            }
+            if self.stretch()? == Stretch::Known {
                 return Ok(());
             }
         }
+        if !self.world.machine.is_idle() {
+            let watch = &self.world.watch;
+            let stuck = watch.untold().chain(watch.unresolved()).next();
+            let hung = Anomaly::new(Class::Hung);
+            return Err(stuck.map_or(hung, |record| hung.record(record)));
+        }
+        match self.heal()? {
+            Stretch::Known => Ok(()),
+            Stretch::Still => self.world.last_judgement(scope),
+        }
     }
-    if !world.machine.is_idle() {
-        let stuck = world.watch.untold().chain(world.watch.unresolved()).next();
-        let hung = Anomaly::new(Class::Hung);
-        return Err(stuck.map_or(hung, |record| hung.record(record)));
+
+    /// A fresh record is delivered, unless the lane may stop and did, or was closed.
+    fn heal(&mut self) -> Result<Stretch, Anomaly> {
+        let (scope, may_stop) = (self.scope, self.scope.limits.stops);
+        if self.world.machine.is_stopped() && !may_stop {
+            return Err(Anomaly::new(Class::NotHealed));
+        }
+        if self.world.machine.is_stopped() || self.world.is_closed() {
+            return Ok(Stretch::Still);
+        }
+        self.world.refuse(None);
+        let fresh = self.world.sent as u64;
+        self.world.note(|| format!("-- the caller sends record {fresh}"));
+        let elapsed = self.world.elapsed_ms();
+        let due_ms = elapsed + Plan::LONG.due_ms;
+        self.world.send_now(Plan { due_ms, stamped_ago_ms: -(elapsed as i64), bad: false })?;
+        loop {
+            if self.stretch()? == Stretch::Known {
+                return Ok(Stretch::Known);
+            }
+            let waits = scope.linger_ms + scope.backoff_ms > 0;
+            let told = self.world.watch.verdict(fresh);
+            match told {
+                Some(Said::Delivered(_)) => return Ok(Stretch::Still),
+                // What it was answered made the lane stop.
+                _ if self.world.machine.is_stopped() && may_stop => return Ok(Stretch::Still),
+                None if waits && self.world.take(scope, Step::Tick)? == Taken::Yes => {}
+                Some(Said::NotDelivered | Said::Unknown) | None => {
+                    return Err(Anomaly::new(Class::NotHealed).record(fresh));
+                }
+            }
+        }
     }
-    if !heals(scope, world, calm)? {
-        return Ok(());
+
+    /// Steps until nothing happens without time passing.
+    fn stretch(&mut self) -> Result<Stretch, Anomaly> {
+        for _ in 0..MANY {
+            if self.world.notes.is_none() {
+                let print = self.world.fingerprint_in(true, self.orphans);
+                if self.calm.contains(print) {
+                    return Ok(Stretch::Known);
+                }
+                self.way.push(print);
+            }
+            if !self.step()? {
+                return Ok(Stretch::Still);
+            }
+        }
+        Err(Anomaly::new(Class::Busy))
     }
-    world.last_judgement(scope)
+
+    /// Takes the first step that changes something.
+    fn step(&mut self) -> Result<bool, Anomaly> {
+        for step in next_steps(self.world, self.orphans) {
+            let at = self.world.notes.as_ref().map(Vec::len);
+            self.world.note(|| step.to_string());
+            if self.world.take(self.scope, step)? == Taken::Yes {
+                return Ok(true);
+            }
+            if let (Some(notes), Some(at)) = (&mut self.world.notes, at) {
+                notes.truncate(at);
+            }
+        }
+        Ok(false)
+    }
 }
 
-/// A fresh record is delivered, unless the lane stopped and said so, or was closed. `false`: as for [`run`].
-fn heals<M: Machine>(
-    scope: &Scope,
-    world: &mut World<M>,
-    calm: &mut Seen,
-) -> Result<bool, Anomaly> {
-    if world.machine.is_stopped() && !scope.limits.stops {
-        return Err(Anomaly::new(Class::NotHealed));
-    }
-    if world.machine.is_stopped() || world.is_closed() {
-        return Ok(true);
-    }
-    world.refuse(None);
-    let fresh = world.sent as u64;
-    world.note(|| format!("-- the caller sends record {fresh}"));
-    let due_ms = world.elapsed_ms() + Plan::LONG.due_ms;
-    world.send_now(Plan { due_ms, stamped_ago_ms: -(world.elapsed_ms() as i64), bad: false })?;
-    if !run(scope, world, calm)? {
-        return Ok(false);
-    }
-    while scope.linger_ms + scope.backoff_ms > 0
-        && world.watch.verdict(fresh).is_none()
-        && world.take(scope, Step::Tick)? == Taken::Yes
-    {
-        if !run(scope, world, calm)? {
-            return Ok(false);
-        }
-    }
-    match world.watch.verdict(fresh) {
-        Some(Said::Delivered(_)) => Ok(true),
-        // What it was answered made the lane stop.
-        _ if world.machine.is_stopped() && scope.limits.stops => Ok(true),
-        Some(Said::NotDelivered | Said::Unknown) | None => {
-            Err(Anomaly::new(Class::NotHealed).record(fresh))
-        }
-    }
-}
-
-/// Steps until nothing happens without time passing. `false`: a state was reached that is known
-/// to end well.
-fn run<M: Machine>(scope: &Scope, world: &mut World<M>, calm: &mut Seen) -> Result<bool, Anomaly> {
-    for _ in 0..MANY {
-        if world.notes.is_none() && !calm.insert(world.fingerprint(true)) {
-            return Ok(false);
-        }
-        if !step(scope, world)? {
-            return Ok(true);
-        }
-    }
-    Err(Anomaly::new(Class::Busy))
-}
-
-/// Takes the first step that changes something.
-fn step<M: Machine>(scope: &Scope, world: &mut World<M>) -> Result<bool, Anomaly> {
-    for step in next_steps(world) {
-        let at = world.notes.as_ref().map(Vec::len);
-        world.note(|| step.to_string());
-        if world.take(scope, step)? == Taken::Yes {
-            return Ok(true);
-        }
-        if let (Some(notes), Some(at)) = (&mut world.notes, at) {
-            notes.truncate(at);
-        }
-    }
-    Ok(false)
+/// What happens in a quiet phase, most urgent first.
+fn next_steps<M: Machine>(world: &World<M>, orphans: bool) -> Vec<Step> {
+    let mut steps = vec![Step::Learn, Step::Replicate];
+    let flies = |flight: &u8| orphans || world.is_current(*flight);
+    let flights = || (0_u8..).take(world.flights.len()).filter(flies);
+    steps.extend(flights().map(Step::Deliver));
+    steps.extend(flights().map(Step::Answer));
+    steps.extend([Step::Follow, Step::Append, Step::Offer]);
+    steps
 }

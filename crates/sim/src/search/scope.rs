@@ -72,6 +72,8 @@ pub enum Fault {
     Elect,
     /// The other replica is elected, and the old leader goes on for a while.
     Depose,
+    /// The same leader is elected again: a newer leader epoch, the same connection.
+    Reign,
     /// A request waits for replication longer than it says: 7.
     Timeout,
     /// Everything that was reported delivered is deleted from the log, for good.
@@ -180,12 +182,14 @@ pub struct Scope {
 ///
 /// ```
 /// use candor_sim::search::{Limits, Scope};
-/// assert_eq!(Scope::BASE.limits, Limits { alarms: true, stops: false, losses: true, epochs: 200 });
+/// assert_eq!(Limits { losses: true, ..Scope::BASE.limits }, Scope::BASE.limits);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// `DataLoss` may be noticed.
     pub alarms: bool,
+    /// `Unfenced` may be noticed.
+    pub unfenced: bool,
     /// The lane may stop.
     pub stops: bool,
     /// Records with a long deadline that are not bad may fail.
@@ -226,6 +230,6 @@ impl Scope {
         beyond_memory: BeyondMemory::Keep,
         on_data_loss: OnDataLoss::Continue,
         trust_base_offset: false,
-        limits: Limits { alarms: true, stops: false, losses: true, epochs: 200 },
+        limits: Limits { alarms: true, unfenced: true, stops: false, losses: true, epochs: 200 },
     };
 }

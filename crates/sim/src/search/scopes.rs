@@ -5,8 +5,8 @@ use crate::broker::Profile;
 use super::scope::{Fault, Limits, Plan, Say, Scope, Ticks};
 
 use Fault::{
-    Depose, Elect, Forget, Lag, Lift, LoseCut, LoseGone, LoseWhole, Purge, Recreate, Refuse, Shed,
-    Shrink, Timeout, Unclean,
+    Depose, Elect, Forget, Lag, Lift, LoseCut, LoseGone, LoseWhole, Purge, Recreate, Refuse, Reign,
+    Shed, Shrink, Timeout, Unclean,
 };
 use Say::{After, AfterBlind, Before};
 
@@ -17,8 +17,10 @@ const OLD: Plan = Plan { stamped_ago_ms: 90_000_000, ..LONG };
 
 /// Named by the broker as bad.
 const BAD: Plan = Plan { bad: true, ..LONG };
+/// Nothing here is a reason to raise an alarm.
+const QUIET: Limits = Limits { alarms: false, unfenced: false, ..Scope::BASE.limits };
 /// Nothing here is a reason to fail anybody.
-const SPARED: Limits = Limits { losses: false, alarms: false, ..Scope::BASE.limits };
+const SPARED: Limits = Limits { losses: false, ..QUIET };
 
 /// One replica, no time passes, nothing is appended and lost.
 const LONE: Scope = Scope {
@@ -43,6 +45,7 @@ pub const SCOPES: &[Scope] = &[
         faults: 1,
         kinds: &[LoseWhole, LoseCut, LoseGone],
         codes: &[Before(19), Before(6), Before(2), AfterBlind(7)],
+        limits: QUIET,
         ..LONE
     },
     Scope {
@@ -51,6 +54,7 @@ pub const SCOPES: &[Scope] = &[
         faults: 2,
         kinds: &[LoseWhole, LoseCut, LoseGone],
         restarts: 1,
+        limits: SPARED,
         ..LONE
     },
     Scope {
@@ -61,6 +65,7 @@ pub const SCOPES: &[Scope] = &[
         faults: 2,
         kinds: &[LoseWhole, LoseCut],
         codes: &[Before(19), After(7), After(6)],
+        limits: QUIET,
         ..LONE
     },
     Scope {
@@ -69,6 +74,7 @@ pub const SCOPES: &[Scope] = &[
         faults: 2,
         kinds: &[LoseWhole],
         codes: &[Before(19), Before(87), Before(10), Before(29), AfterBlind(-1)],
+        limits: QUIET,
         ..LONE
     },
     Scope {
@@ -78,6 +84,7 @@ pub const SCOPES: &[Scope] = &[
         faults: 2,
         kinds: &[Elect, Depose, LoseWhole],
         records: &[LONG, LONG, LONG],
+        limits: QUIET,
         ..Scope::BASE
     },
     Scope {
@@ -111,7 +118,7 @@ pub const SCOPES: &[Scope] = &[
         about: "a single 47",
         faults: 1,
         codes: &[Before(47)],
-        limits: Limits { losses: true, ..SPARED },
+        limits: Limits { losses: true, unfenced: true, ..SPARED },
         ..LONE
     },
     Scope {
@@ -138,6 +145,7 @@ pub const SCOPES: &[Scope] = &[
         kinds: &[LoseWhole, LoseGone],
         restarts: 1,
         says_46: true,
+        limits: QUIET,
         ..LONE
     },
     Scope {
@@ -203,6 +211,33 @@ pub const SCOPES: &[Scope] = &[
         ..LONE
     },
     Scope {
+        name: "purge-late",
+        about: "a late answer shows that the log moved past us",
+        records: &[LONG; 4],
+        at_once: 4,
+        faults: 2,
+        kinds: &[Reign, Purge],
+        limits: QUIET,
+        ..LONE
+    },
+    Scope {
+        name: "aging",
+        about: "the newest acknowledged batch ages faster than what is in doubt behind it",
+        records: &[
+            Plan { stamped_ago_ms: 20_000_000, due_ms: 300_000_000, ..LONG },
+            Plan { due_ms: 67_000_000, ..LONG },
+            Plan { due_ms: 300_000_000, ..LONG },
+            Plan { due_ms: 300_000_000, ..LONG },
+        ],
+        at_once: 4,
+        ticks: Ticks::Always,
+        faults: 2,
+        kinds: &[LoseGone, LoseWhole],
+        codes: &[Before(29)],
+        expires_ms: Some(86_400_000),
+        ..LONE
+    },
+    Scope {
         name: "purge-old",
         about: "data and state go together, and the broker says so (2.4)",
         faults: 1,
@@ -229,6 +264,7 @@ pub const SCOPES: &[Scope] = &[
         kinds: &[LoseWhole],
         codes: &[Before(19)],
         restarts: 1,
+        limits: QUIET,
         ..LONE
     },
     Scope {
@@ -251,6 +287,26 @@ pub const SCOPES: &[Scope] = &[
         ..LONE
     },
     Scope {
+        name: "last-epoch-fence",
+        about: "the last epoch fences what was given up, and nothing is in its way",
+        preset: Some((32_766, 5)),
+        faults: 2,
+        kinds: &[LoseWhole, Shed],
+        limits: QUIET,
+        ..LONE
+    },
+    Scope {
+        name: "last-epoch-refused",
+        about: "the fence of the last epoch is refused while late answers come",
+        preset: Some((32_766, 5)),
+        records: &[LONG; 5],
+        at_once: 5,
+        faults: 3,
+        kinds: &[LoseWhole, Shed],
+        codes: &[Before(87)],
+        ..LONE
+    },
+    Scope {
         name: "shrink",
         about: "batches of two that must be split",
         records: &[LONG, LONG, LONG, LONG],
@@ -265,9 +321,27 @@ pub const SCOPES: &[Scope] = &[
         about: "the broker names the record that it refuses",
         records: &[LONG, BAD, LONG, LONG],
         batch_size: 2,
-        faults: 1,
-        kinds: &[LoseWhole],
         limits: SPARED,
+        ..LONE
+    },
+    Scope {
+        name: "bad-behind-doubt",
+        about: "a bad record behind one whose answer is doubtful",
+        records: &[LONG, LONG, BAD, LONG],
+        at_once: 4,
+        faults: 1,
+        codes: &[AfterBlind(-1)],
+        limits: SPARED,
+        ..LONE
+    },
+    Scope {
+        name: "bad-before-doubt",
+        about: "a bad record before one whose answer is lost",
+        records: &[LONG, BAD, LONG],
+        faults: 1,
+        kinds: &[Reign],
+        codes: &[AfterBlind(-1)],
+        limits: Limits { losses: true, ..SPARED },
         ..LONE
     },
     Scope {
@@ -306,11 +380,19 @@ pub const SCOPES: &[Scope] = &[
     },
     Scope {
         name: "forgetful",
-        about: "the broker forgets us for no reason",
-        faults: 2,
-        kinds: &[LoseWhole, Forget],
-        codes: &[Before(87), Before(19)],
+        about: "the broker forgets us for no reason, and late answers show it",
+        faults: 3,
+        kinds: &[Reign, Forget],
+        codes: &[Before(87)],
         limits: Limits { stops: true, ..Scope::BASE.limits },
+        ..LONE
+    },
+    Scope {
+        name: "forgets-once",
+        about: "the broker forgets us behind a refused batch",
+        faults: 2,
+        kinds: &[Forget],
+        codes: &[Before(87)],
         ..LONE
     },
     Scope {
@@ -331,6 +413,7 @@ pub const SCOPES: &[Scope] = &[
         faults: 2,
         kinds: &[LoseWhole, Shrink],
         codes: &[Before(87)],
+        limits: QUIET,
         ..LONE
     },
     Scope {
@@ -342,6 +425,7 @@ pub const SCOPES: &[Scope] = &[
         faults: 2,
         kinds: &[LoseWhole, LoseCut],
         codes: &[Before(19)],
+        limits: QUIET,
         ..LONE
     },
     Scope {
@@ -351,6 +435,7 @@ pub const SCOPES: &[Scope] = &[
         faults: 2,
         kinds: &[LoseWhole, LoseCut],
         codes: &[Before(19)],
+        limits: QUIET,
         ..LONE
     },
     Scope {
@@ -361,6 +446,7 @@ pub const SCOPES: &[Scope] = &[
         faults: 2,
         kinds: &[LoseWhole, LoseCut],
         codes: &[Before(19)],
+        limits: QUIET,
         ..LONE
     },
     Scope {
@@ -368,6 +454,7 @@ pub const SCOPES: &[Scope] = &[
         about: "a refusal that does not pass while something is in doubt",
         records: &[SHORT, LONG],
         ticks: Ticks::Always,
+        backoff_ms: 10_000,
         faults: 2,
         kinds: &[LoseWhole, LoseGone, Refuse, Lift],
         ..LONE
@@ -379,6 +466,7 @@ pub const SCOPES: &[Scope] = &[
         faults: 1,
         kinds: &[LoseWhole],
         codes: &[AfterBlind(7)],
+        limits: QUIET,
         ..LONE
     },
     Scope {
@@ -388,6 +476,7 @@ pub const SCOPES: &[Scope] = &[
         records: &[LONG, LONG, LONG],
         faults: 2,
         kinds: &[Timeout, Elect],
+        limits: QUIET,
         ..Scope::BASE
     },
     Scope {

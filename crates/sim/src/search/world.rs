@@ -78,7 +78,6 @@ pub(super) struct World<M> {
     /// Producers that the leader knew at last.
     known: Vec<i64>,
     limits: Limits,
-    lingers: bool,
     /// The identity of the newest flight, and how many there were.
     identity: Option<(i64, i16)>,
     identities: u8,
@@ -121,7 +120,6 @@ impl<M: Machine> World<M> {
             found: Vec::new(),
             known: Vec::new(),
             limits: scope.limits,
-            lingers: scope.linger_ms > 0,
             identity: None,
             identities: 0,
             excused: false,
@@ -142,9 +140,16 @@ impl<M: Machine> World<M> {
         world
     }
 
-    /// The canonical state. `calm`: without what only says what may still go wrong.
-    pub(super) fn fingerprint(&self, calm: bool) -> Fingerprint {
+    /// The canonical state.
+    pub(super) fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint_in(false, false)
+    }
+
+    /// The same. `calm`: without what only says what may still go wrong; in which part of a quiet
+    /// phase.
+    pub(super) fn fingerprint_in(&self, calm: bool, part: bool) -> Fingerprint {
         let mut mixer = Mixer::new();
+        (calm, part).hash(&mut mixer);
         self.machine.fingerprint(self.now, &mut mixer);
         self.partition.hash(&mut mixer);
         self.flights.hash(&mut mixer);
@@ -248,9 +253,6 @@ impl<M: Machine> World<M> {
                 self.found.extend(found);
             }
             Err(misuse) => self.convict_misuse(&misuse),
-        }
-        if !self.lingers {
-            self.tell(Event::Flush);
         }
     }
 
@@ -381,7 +383,16 @@ impl<M: Machine> World<M> {
             Action::NeedLeader => self.view.asked = true,
             Action::Notice(notice) => {
                 self.note(|| format!("    notice: {notice}"));
-                if matches!(notice, Notice::DataLoss { .. }) && !self.limits.alarms {
+                let needless = match notice {
+                    Notice::DataLoss { .. } => !self.limits.alarms,
+                    Notice::Unfenced => !self.limits.unfenced,
+                    Notice::StateLost
+                    | Notice::IdentityConflict
+                    | Notice::Fence { .. }
+                    | Notice::Contradiction { .. }
+                    | Notice::Stopped => false,
+                };
+                if needless {
                     self.convict(Class::FalseAlarm);
                 }
                 self.watch.noticed(noticed(notice));
@@ -605,6 +616,12 @@ impl<M: Machine> World<M> {
             Fault::LoseWhole | Fault::LoseCut | Fault::LoseGone => self.lose(node, fault),
             Fault::Elect => self.elect(Deposed::Informed),
             Fault::Depose => self.elect(Deposed::Unaware),
+            Fault::Reign => match self.partition.leader() {
+                Some(leader) if self.partition.elect(leader, Deposed::Informed).is_ok() => {
+                    Taken::Yes
+                }
+                Some(_) | None => Taken::No,
+            },
             Fault::Timeout => self.time_out(),
             Fault::Purge => self.purge(),
             Fault::Recreate => self.recreate(scope),
@@ -827,6 +844,12 @@ impl<M: Machine> World<M> {
         self.budget = Budget { faults: 0, restarts: 0 };
     }
 
+    /// Whether this flight is on the connection that the lane uses.
+    pub(super) fn is_current(&self, index: u8) -> bool {
+        let flight = self.flights.get(usize::from(index));
+        flight.is_some_and(|flight| Some(flight.route) == self.view.route)
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -934,6 +957,7 @@ impl<M: Machine> World<M> {
                     }
                     Fault::Elect
                     | Fault::Depose
+                    | Fault::Reign
                     | Fault::Timeout
                     | Fault::Purge
                     | Fault::Recreate
