@@ -37,6 +37,11 @@ impl Memory {
         })
     }
 
+    /// Something was acknowledged, and *known* is over since.
+    pub(super) fn was_known_until(&self, now: u64, settings: &Settings) -> bool {
+        self.last_zero.is_some() && !self.known(now, settings)
+    }
+
     pub(super) fn fingerprint(&self, now: u64, settings: &Settings, into: &mut impl Hasher) {
         self.last_zero.map(|zero| settings.age(now, zero)).hash(into);
         settings.timestamp_age(now, self.last_timestamp).hash(into);

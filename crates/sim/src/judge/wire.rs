@@ -94,6 +94,8 @@ struct Content {
     appended: bool,
     /// Some attempt was refused for good.
     permanent: bool,
+    /// How often it was asked in vain, in passes on this route (K5).
+    asked: u8,
     /// How often it was called corrupt.
     corrupt: u8,
     /// Other content took its slot (C4).
@@ -116,6 +118,8 @@ struct Open {
     content: u64,
     /// Offered on the route that the lane uses now.
     current: bool,
+    /// Offered through a closed gate.
+    in_pass: bool,
 }
 
 /// The wire as one lane uses it.
@@ -130,6 +134,8 @@ pub(super) struct Wire {
     next: i64,
     route: Option<(u64, i32)>,
     gate_open: bool,
+    /// It opened by a 0 for something that was not settled yet: nobody can think otherwise.
+    surely_open: bool,
     memory: Memory,
     /// A replacement of the current identity was answered 0: the epoch is over.
     spent: bool,
@@ -152,6 +158,7 @@ impl Wire {
             next: settings.first_sequence,
             route: None,
             gate_open: false,
+            surely_open: false,
             memory: Memory::default(),
             spent: false,
             acknowledged: false,
@@ -168,12 +175,18 @@ impl Wire {
         }
     }
 
+    fn shut(&mut self) {
+        self.gate_open = false;
+        self.surely_open = false;
+    }
+
     fn reroute(&mut self, route: Option<(u64, i32)>) {
         self.route = route;
-        self.gate_open = false;
+        self.shut();
         for open in &mut self.open {
             open.current = false;
         }
+        self.contents.iter_mut().for_each(|(_, content)| content.asked = 0);
     }
 
     pub(super) fn offered(
@@ -230,7 +243,8 @@ impl Wire {
         if piped && !(self.gate_open && self.memory.known(now, &self.settings)) {
             found.push(convict(Class::GateBroken));
         }
-        self.open.push(Open { id: attempt.id, content: serial, current: true });
+        let in_pass = !self.surely_open;
+        self.open.push(Open { id: attempt.id, content: serial, current: true, in_pass });
         if self.span(ledger) > 5 {
             found.push(convict(Class::SpanBroken));
         }
@@ -261,7 +275,7 @@ impl Wire {
         self.identities.push(identity);
         self.spent = false;
         self.acknowledged = false;
-        self.gate_open = false;
+        self.shut();
         for open in &mut self.open {
             open.current = false;
         }
@@ -449,6 +463,7 @@ impl Wire {
             doubt: false,
             appended: false,
             permanent: false,
+            asked: 0,
             corrupt: 0,
             taken: false,
             freed: false,
@@ -556,9 +571,16 @@ impl Wire {
         let content = &self.contents[at].1;
         let contradicts =
             reply.code == 0 && (content.freed || content.records.iter().any(concluded));
+        let settled = self.contents[at].1.appended;
         self.apply(now, at, reply);
+        let in_vain = matches!(reply.code, 45 | 46 | 59) || is_permanent(reply.code);
+        if open.current && open.in_pass && in_vain {
+            let content = &mut self.contents[at].1;
+            content.asked = (content.asked + 1).min(2);
+        }
         if open.current {
             self.gate_open = reply.code == 0 && self.memory.known(now, &self.settings);
+            self.surely_open = self.gate_open && !settled;
         }
         contradicts
     }
@@ -624,7 +646,7 @@ impl Wire {
             self.contents[at].1.doubt = true;
         }
         if open.current {
-            self.gate_open = false;
+            self.shut();
         }
     }
 
@@ -644,6 +666,16 @@ impl Wire {
             .any(|at| self.contents[at].1.records.contains(&record) && self.is_open(at))
     }
 
+    /// K5: a record that was not asked for in two whole passes.
+    pub(super) fn asked_too_seldom(&self) -> Option<u64> {
+        let identity = self.current_identity();
+        let seldom = |(_, content): &&(u64, Content)| {
+            content.identity == identity && !content.appended && content.asked < 2
+        };
+        let (_, content) = self.contents.iter().find(seldom)?;
+        content.records.first().copied().filter(|_| !self.muddled)
+    }
+
     /// Whether some answer cast doubt on the broker's memory of us.
     pub(super) fn is_upset(&self) -> bool {
         self.upset || self.muddled
@@ -661,8 +693,9 @@ impl Wire {
             .any(|at| self.contents[at].1.records.contains(&record) && self.overtaken(at))
     }
 
+    /// Whether the broker may have forgotten us: nothing is resent then, and V3 concludes nothing.
     pub(super) fn may_be_forgotten(&self, now: u64) -> bool {
-        self.is_stale(now)
+        self.is_stale(now) || self.memory.was_known_until(now, &self.settings)
     }
 
     pub(super) fn is_muddled(&self) -> bool {
@@ -701,7 +734,14 @@ impl Wire {
             (self.identities.len() - content.identity).hash(into);
             (content.first, content.count, content.hash).hash(into);
             (content.replacement, content.doubt, content.appended).hash(into);
-            (content.permanent, content.corrupt, content.taken, content.freed, content.purged)
+            (
+                content.permanent,
+                content.asked,
+                content.corrupt,
+                content.taken,
+                content.freed,
+                content.purged,
+            )
                 .hash(into);
             self.settings.age(now, content.first_offer).hash(into);
             if self.settings.backoff > 0 {
@@ -711,9 +751,17 @@ impl Wire {
             self.settings.timestamp_age(now, content.max_timestamp).hash(into);
         }
         for open in &self.open {
-            (open.content.wrapping_sub(oldest), open.current).hash(into);
+            (open.content.wrapping_sub(oldest), open.current, open.in_pass).hash(into);
         }
-        (self.next, self.gate_open, self.spent, self.acknowledged, self.muddled, self.upset)
+        (
+            self.next,
+            self.gate_open,
+            self.surely_open,
+            self.spent,
+            self.acknowledged,
+            self.muddled,
+            self.upset,
+        )
             .hash(into);
         (self.identities.is_empty(), self.route.is_none()).hash(into);
         self.memory.fingerprint(now, &self.settings, into);

@@ -5,8 +5,8 @@ use std::cell::Cell;
 
 use candor_core::rules::{
     AfterPass, Class, DoubtFacts, DuplicateFacts, DuplicateMeans, Fate, GateFacts, GivenUpEnd,
-    Honest, LeaderChange, LossFacts, Mark, MemoryFacts, NextIdentity, OffsetFacts, ProofFacts,
-    Rules, SettledAs, Stage, Standing,
+    Honest, LeaderChange, Loss, LossFacts, Mark, MemoryFacts, NextIdentity, OffsetFacts,
+    ProofFacts, Rules, SettledAs, Stage, Standing,
 };
 use candor_core::verdict::Proof;
 use candor_core::{HandedOver, Instant, LeaderEpoch, Offset, PartitionResponse, ProducerEpoch};
@@ -93,7 +93,7 @@ decisions! {
     fn cut_size(largest: usize) -> Option<usize>;
     fn record_fails(class: Class, records: u32, named: &[u32], index: u32) -> bool;
     fn after_pass(stage: Stage, refused: bool) -> AfterPass;
-    fn is_data_loss(facts: LossFacts) -> bool;
+    fn loss(facts: LossFacts) -> Loss;
     fn conflict_stops(times: u32) -> bool;
     fn expired(now: Instant, deadline: Instant) -> bool;
     fn may_offer_before_poll(due: bool, undrained: bool) -> bool;

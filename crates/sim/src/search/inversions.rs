@@ -4,8 +4,8 @@
 
 use candor_core::rules::{
     AfterPass, Class, DoubtFacts, DuplicateFacts, DuplicateMeans, Fate, GateFacts, GivenUpEnd,
-    Honest, LeaderChange, LossFacts, Mark, MemoryFacts, NextIdentity, OffsetFacts, ProofFacts,
-    Rules, SettledAs, Stage, Standing,
+    Honest, LeaderChange, Loss, LossFacts, Mark, MemoryFacts, NextIdentity, OffsetFacts,
+    ProofFacts, Rules, SettledAs, Stage, Standing,
 };
 use candor_core::testing::Counted;
 use candor_core::verdict::Proof;
@@ -51,6 +51,7 @@ const ENOUGH: usize = 300_000;
 macro_rules! inversions {
     ($($(#[doc = $about:literal])+ $name:ident in $scope:literal {
         fn $method:ident($($argument:tt)*) $(-> $result:ty)? $body:block
+        $(also $more:item)*
     })*) => {
         $(
             $(#[doc = $about])+
@@ -59,6 +60,7 @@ macro_rules! inversions {
 
             impl Rules for $name {
                 fn $method($($argument)*) $(-> $result)? $body
+                $($more)*
             }
         )*
 
@@ -195,7 +197,7 @@ inversions! {
         }
     }
     /// Late answers of other passes count.
-    AnyPassCounts in "failover" {
+    AnyPassCounts in "whole-pass" {
         fn counts_in_pass(_: bool, _: bool) -> bool {
             true
         }
@@ -230,10 +232,13 @@ inversions! {
             false
         }
     }
-    /// A late answer of an older epoch resets the counters of the newer one.
-    OldTouchesNew in "last-epoch-refused" {
+    /// A late 0 of an older epoch counts for the newer one, and opens its gate.
+    OldTouchesNew in "last-epoch-shed" {
         fn touches_counters(_: bool) -> bool {
             true
+        }
+        also fn opens_gate(facts: GateFacts) -> bool {
+            Honest::opens_gate(GateFacts { same_identity: true, ..facts })
         }
     }
     /// A deduplicated 0 shows LogAppendTime.
@@ -382,14 +387,14 @@ inversions! {
     }
     /// Data deleted on purpose is an alarm.
     AlwaysAlarmed in "purge-old" {
-        fn is_data_loss(_: LossFacts) -> bool {
-            true
+        fn loss(_: LossFacts) -> Loss {
+            Loss::OfData
         }
     }
     /// Lost data is no alarm.
     NeverAlarmed in "unclean" {
-        fn is_data_loss(_: LossFacts) -> bool {
-            false
+        fn loss(_: LossFacts) -> Loss {
+            Loss::Harmless
         }
     }
     /// A conflict of identity never stops the lane.
@@ -465,7 +470,7 @@ inversions! {
         }
     }
     /// A stuck head is never abandoned.
-    NeverAbandons in "stuck" {
+    NeverAbandons in "stuck-head" {
         fn abandons_stuck(_: bool, _: bool, _: u32) -> bool {
             false
         }

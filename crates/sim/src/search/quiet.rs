@@ -11,6 +11,9 @@ use super::world::{Taken, World};
 /// More steps than any quiet phase needs, between two wakeups.
 const MANY: usize = 300;
 
+/// More wakeups than any quiet phase needs.
+const MOST_TICKS: usize = 1_000;
+
 /// How a stretch of the quiet phase ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stretch {
@@ -65,8 +68,12 @@ impl<M: Machine> Quiet<'_, M> {
             return Ok(());
         }
         // Somebody refuses for good, or batches wait: then time ends it.
-        while !self.world.machine.is_idle() && (self.world.refusing || waits) {
-            if self.world.take(scope, Step::Tick)? == Taken::No {
+        for _ in 0..MOST_TICKS {
+            let patient = self.world.refusing || waits;
+            if self.world.machine.is_idle()
+                || !patient
+                || self.world.take(scope, Step::Tick)? == Taken::No
+            {
                 break;
             }
             if self.stretch()? == Stretch::Known {
@@ -100,7 +107,7 @@ impl<M: Machine> Quiet<'_, M> {
         let elapsed = self.world.elapsed_ms();
         let due_ms = elapsed + Plan::LONG.due_ms;
         self.world.send_now(Plan { due_ms, stamped_ago_ms: -(elapsed as i64), bad: false })?;
-        loop {
+        for _ in 0..MOST_TICKS {
             if self.stretch()? == Stretch::Known {
                 return Ok(Stretch::Known);
             }
@@ -112,10 +119,11 @@ impl<M: Machine> Quiet<'_, M> {
                 _ if self.world.machine.is_stopped() && may_stop => return Ok(Stretch::Still),
                 None if waits && self.world.take(scope, Step::Tick)? == Taken::Yes => {}
                 Some(Said::NotDelivered | Said::Unknown) | None => {
-                    return Err(Anomaly::new(Class::NotHealed).record(fresh));
+                    break;
                 }
             }
         }
+        Err(Anomaly::new(Class::NotHealed).record(fresh))
     }
 
     /// Steps until nothing happens without time passing.

@@ -101,7 +101,16 @@ pub const SCOPES: &[Scope] = &[
         about: "a single 45 that means nothing",
         faults: 1,
         codes: &[Before(45)],
+        restarts: 1,
         limits: SPARED,
+        ..LONE
+    },
+    Scope {
+        name: "whole-pass",
+        about: "45 until the lane believes it",
+        records: &[LONG, LONG, LONG],
+        faults: 4,
+        codes: &[Before(45)],
         ..LONE
     },
     Scope {
@@ -179,6 +188,16 @@ pub const SCOPES: &[Scope] = &[
         ..LONE
     },
     Scope {
+        name: "old-behind-fresh",
+        about: "an old record is written behind a fresh one that is in doubt",
+        records: &[LONG, LONG, OLD],
+        faults: 2,
+        kinds: &[LoseWhole],
+        codes: &[AfterBlind(7), Before(19)],
+        expires_ms: Some(86_400_000),
+        ..LONE
+    },
+    Scope {
         name: "log-append-time",
         about: "old timestamps do not matter where the broker stamps",
         records: &[OLD, OLD, OLD],
@@ -233,7 +252,7 @@ pub const SCOPES: &[Scope] = &[
         ticks: Ticks::Always,
         faults: 2,
         kinds: &[LoseGone, LoseWhole],
-        codes: &[Before(29)],
+        codes: &[Before(29), Before(45)],
         expires_ms: Some(86_400_000),
         ..LONE
     },
@@ -290,8 +309,8 @@ pub const SCOPES: &[Scope] = &[
         name: "last-epoch-fence",
         about: "the last epoch fences what was given up, and nothing is in its way",
         preset: Some((32_766, 5)),
-        faults: 2,
-        kinds: &[LoseWhole, Shed],
+        faults: 1,
+        kinds: &[Shed],
         limits: QUIET,
         ..LONE
     },
@@ -407,9 +426,12 @@ pub const SCOPES: &[Scope] = &[
     },
     Scope {
         name: "split",
-        about: "batches of two that must be split, and single bad records",
+        about: "batches of two that must be split while something is in doubt, and bad records",
         records: &[LONG, LONG, LONG, LONG],
+        at_once: 4,
         batch_size: 2,
+        ticks: Ticks::Wakeups,
+        backoff_ms: 30_000,
         faults: 2,
         kinds: &[LoseWhole, Shrink],
         codes: &[Before(87)],
@@ -457,6 +479,17 @@ pub const SCOPES: &[Scope] = &[
         backoff_ms: 10_000,
         faults: 2,
         kinds: &[LoseWhole, LoseGone, Refuse, Lift],
+        ..LONE
+    },
+    Scope {
+        name: "stuck-head",
+        about: "a bad record in doubt at the head of others",
+        records: &[Plan { bad: true, ..SHORT }, LONG],
+        ticks: Ticks::Wakeups,
+        backoff_ms: 400,
+        faults: 1,
+        kinds: &[LoseWhole, LoseGone],
+        limits: SPARED,
         ..LONE
     },
     Scope {
