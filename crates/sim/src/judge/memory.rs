@@ -16,8 +16,10 @@ pub(super) struct Memory {
 impl Memory {
     pub(super) fn acknowledged(&mut self, now: u64, base_offset: i64, max_timestamp: i64) {
         self.last_zero = Some(now);
-        self.last_offset = Some(base_offset);
-        self.last_timestamp = max_timestamp;
+        if self.last_offset.is_none_or(|last| last <= base_offset) {
+            self.last_offset = Some(base_offset);
+            self.last_timestamp = max_timestamp;
+        }
     }
 
     /// Whether the log moved past what was acknowledged by this very answer.

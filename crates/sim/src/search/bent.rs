@@ -26,10 +26,6 @@ macro_rules! decisions {
             pub(super) const fn of<R: Rules>() -> Self {
                 Self { $($name: R::$name,)* }
             }
-
-            /// Their names, for the test that each is inverted.
-            #[cfg(test)]
-            pub(super) const NAMES: &[&str] = &[$(stringify!($name)),*];
         }
 
         impl Rules for Bent {

@@ -57,10 +57,11 @@ impl<M: Machine> Quiet<'_, M> {
         }
         // L1: nobody waits for old connections, unless somebody refuses for good or time is needed.
         let waits = scope.expires_ms.is_some() || scope.linger_ms + scope.backoff_ms > 0;
-        if !self.world.refusing && !waits {
-            if let Some(record) = self.world.watch.untold().next() {
-                return Err(Anomaly::new(Class::Hung).record(record));
-            }
+        if !self.world.refusing
+            && !waits
+            && let Some(record) = self.world.watch.untold().next()
+        {
+            return Err(Anomaly::new(Class::Hung).record(record));
         }
         self.world.note(|| "-- old connections answer".to_owned());
         self.orphans = true;

@@ -74,6 +74,8 @@ pub enum Fault {
     Depose,
     /// The same leader is elected again: a newer leader epoch, the same connection.
     Reign,
+    /// The lane gets another connection to its leader, and the old one goes on.
+    Reroute,
     /// A request waits for replication longer than it says: 7.
     Timeout,
     /// Everything that was reported delivered is deleted from the log, for good.

@@ -6,7 +6,7 @@ use super::scope::{Fault, Limits, Plan, Say, Scope, Ticks};
 
 use Fault::{
     Depose, Elect, Forget, Lag, Lift, LoseCut, LoseGone, LoseWhole, Purge, Recreate, Refuse, Reign,
-    Shed, Shrink, Timeout, Unclean,
+    Reroute, Shed, Shrink, Timeout, Unclean,
 };
 use Say::{After, AfterBlind, Before};
 
@@ -235,7 +235,7 @@ pub const SCOPES: &[Scope] = &[
         records: &[LONG; 4],
         at_once: 4,
         faults: 2,
-        kinds: &[Reign, Purge],
+        kinds: &[Reroute, Purge],
         limits: QUIET,
         ..LONE
     },

@@ -1,0 +1,262 @@
+//! One lane, one partition, and everything between them.
+
+mod brokers;
+mod caller;
+mod lane;
+mod network;
+mod steps;
+mod translate;
+
+use std::hash::Hash;
+
+use candor_core::{Instant, RouteId};
+
+use crate::broker::{NodeId, Partition, TimestampType};
+use crate::judge::{Anomaly, Class, Observer, Said};
+
+use super::fingerprint::{Fingerprint, Mixer};
+use super::flight::{Content, Flight};
+use super::machine::Machine;
+use super::scope::{Limits, Plan, Scope};
+use super::step::Step;
+
+/// When searches start: any time long after the epoch.
+pub(super) const START: Instant = Instant::from_millis(1_700_000_000_000);
+const LEADER: NodeId = NodeId(1);
+const FOLLOWER: NodeId = NodeId(2);
+const FIRST_ID: i64 = 4_000;
+/// More actions than any state of a lane can have to tell.
+const MANY: usize = 200;
+
+/// Whether a step could happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    Yes,
+    /// It is not possible now; nothing changed.
+    No,
+}
+
+/// What the lane was told of its leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct View {
+    node: NodeId,
+    epoch: i32,
+    route: Option<RouteId>,
+    /// It asked, and nobody answered yet.
+    asked: bool,
+}
+
+/// What may still go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Budget {
+    faults: u8,
+    restarts: u8,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct World<M> {
+    pub(super) now: Instant,
+    pub(super) machine: M,
+    partition: Partition<Content>,
+    pub(super) flights: Vec<Flight>,
+    view: View,
+    /// Live connections to brokers 1 and 2.
+    links: [Option<RouteId>; 2],
+    routes: u64,
+    pub(super) sent: usize,
+    next_id: i64,
+    budget: Budget,
+    cancelled: u32,
+    closed: bool,
+    pub(super) refusing: bool,
+    /// Committed records below this offset were shown to the judge.
+    shown: i64,
+    pub(super) watch: Observer,
+    found: Vec<Anomaly>,
+    /// Producers that the leader knew at last.
+    known: Vec<i64>,
+    limits: Limits,
+    /// The identity of the newest flight, and how many there were.
+    identity: Option<(i64, i16)>,
+    identities: u8,
+    /// An assumption was broken: what the log says no longer convicts the lane.
+    excused: bool,
+    /// What happened, for people; only when a trace is replayed.
+    pub(super) notes: Option<Vec<String>>,
+}
+
+impl<M: Machine> World<M> {
+    pub(super) fn new(scope: &Scope) -> Self {
+        let nodes: &[NodeId] = if scope.replicas > 1 { &[LEADER, FOLLOWER] } else { &[LEADER] };
+        let mut partition = Partition::new(scope.profile, nodes);
+        let config = partition.config_mut();
+        if let Some(expires) = scope.expires_ms {
+            config.producer_expiration_ms = expires;
+        }
+        config.compacted = scope.records.iter().any(|plan| plan.bad);
+        if scope.log_append_time {
+            config.timestamp_type = TimestampType::LogAppendTime;
+        }
+        let preset =
+            scope.preset.and_then(|(epoch, next)| translate::preset(&mut partition, epoch, next));
+        let shown = partition.end_offset(LEADER).unwrap_or_default();
+        let mut world = Self {
+            now: START,
+            machine: M::start(translate::lane_config(scope), START, preset),
+            partition,
+            flights: Vec::new(),
+            view: View { node: LEADER, epoch: 0, route: None, asked: false },
+            links: [None; 2],
+            routes: 0,
+            sent: 0,
+            next_id: FIRST_ID,
+            budget: Budget { faults: scope.faults, restarts: scope.restarts },
+            cancelled: 0,
+            closed: false,
+            refusing: false,
+            shown,
+            watch: Observer::new(translate::settings(scope)),
+            found: Vec::new(),
+            known: Vec::new(),
+            limits: scope.limits,
+            identity: None,
+            identities: 0,
+            excused: false,
+            notes: None,
+        };
+        if scope.log_append_time {
+            // The lane learns of it with its first 0, and may be careful until then.
+            world.watch.disturbed();
+        }
+        if preset.is_some() {
+            world.next_id += 1;
+        }
+        for _ in 0..scope.at_once.min(scope.records.len()) {
+            world.append(scope);
+        }
+        world.follow();
+        world.turn();
+        world
+    }
+
+    /// The canonical state.
+    pub(super) fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint_in(false, false)
+    }
+
+    /// The same. `calm`: without what only says what may still go wrong; in which part of a quiet
+    /// phase.
+    pub(super) fn fingerprint_in(&self, calm: bool, part: bool) -> Fingerprint {
+        let mut mixer = Mixer::new();
+        (calm, part).hash(&mut mixer);
+        self.machine.fingerprint(self.now, &mut mixer);
+        self.partition.hash(&mut mixer);
+        self.flights.hash(&mut mixer);
+        (self.now, self.view, self.links, self.sent, self.closed).hash(&mut mixer);
+        (self.refusing, self.shown, self.excused).hash(&mut mixer);
+        if self.limits.epochs < u8::MAX {
+            (self.identity, self.identities).hash(&mut mixer);
+        }
+        if !calm {
+            (self.budget, self.cancelled).hash(&mut mixer);
+        }
+        self.watch.fingerprint(self.now.as_micros(), &mut mixer);
+        mixer.fingerprint()
+    }
+
+    pub(super) fn note(&mut self, note: impl FnOnce() -> String) {
+        if let Some(notes) = &mut self.notes {
+            notes.push(note());
+        }
+    }
+
+    /// Takes a step, lets the lane say all it has to say, and asks the judge.
+    pub(super) fn take(&mut self, scope: &Scope, step: Step) -> Result<Taken, Anomaly> {
+        let taken = self.step(scope, step);
+        if taken == Taken::Yes {
+            self.bury();
+            self.wake_waiting();
+            self.show_log();
+            self.turn();
+        }
+        self.verdict().map(|()| taken)
+    }
+
+    /// What the judge found that nothing excuses.
+    fn verdict(&mut self) -> Result<(), Anomaly> {
+        if self.excused {
+            self.found.retain(|anomaly| !is_excused(anomaly.class));
+        }
+        self.found.first().map_or(Ok(()), |anomaly| Err(*anomaly))
+    }
+
+    fn step(&mut self, scope: &Scope, step: Step) -> Taken {
+        match step {
+            Step::Append => self.append(scope),
+            Step::Offer => self.offer(scope),
+            Step::Deliver(flight) => self.deliver(scope, flight, None),
+            Step::Say(flight, say) => self.paid(|it| it.deliver(scope, flight, Some(say))),
+            Step::Answer(flight) => self.answer(flight),
+            Step::Replicate => self.replicate(),
+            Step::Learn => self.learn(),
+            Step::Follow => self.follow(),
+            Step::Tick => self.tick(),
+            Step::Fault(fault, node) => self.paid(|it| it.fault(scope, fault, NodeId(node))),
+            Step::Restart { node, clean } => self.restart(NodeId(node), clean),
+            Step::Expire => self.expire(scope),
+            Step::Cancel(record) => self.cancel(record),
+            Step::Close => self.close(scope),
+        }
+    }
+
+    /// From now on nothing goes wrong any more.
+    pub(super) fn calm_down(&mut self) {
+        self.budget = Budget { faults: 0, restarts: 0 };
+    }
+
+    /// Whether this flight is on the connection that the lane uses.
+    pub(super) fn is_current(&self, index: u8) -> bool {
+        let flight = self.flights.get(usize::from(index));
+        flight.is_some_and(|flight| Some(flight.route) == self.view.route)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub(super) fn elapsed_ms(&self) -> u64 {
+        self.now.since(START).as_millis()
+    }
+
+    /// Everything is told by now.
+    pub(super) fn last_judgement(&mut self, scope: &Scope) -> Result<(), Anomaly> {
+        let found = self.watch.close(true);
+        self.found.extend(found);
+        if !self.limits.losses && !self.closed {
+            for (record, plan) in (0..).zip(scope.records).take(self.sent) {
+                let spared = plan.bad || plan.due_ms < Plan::LONG.due_ms;
+                let cancelled = self.cancelled & 1 << record != 0;
+                let delivered = matches!(self.watch.verdict(record), Some(Said::Delivered(_)));
+                if !spared && !cancelled && !delivered {
+                    self.found.push(Anomaly::new(Class::Hasty).record(record));
+                }
+            }
+        }
+        self.verdict()
+    }
+}
+
+/// What a broken assumption explains.
+fn is_excused(class: Class) -> bool {
+    matches!(
+        class,
+        Class::Lost
+            | Class::Duplicate
+            | Class::Ghost
+            | Class::Reorder
+            | Class::WrongOffset
+            | Class::OutOfTurn
+            | Class::LateBadNews
+            | Class::SilentGap
+    )
+}
