@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use tokio::sync::mpsc;
 
 use crate::line::Chunk;
+use crate::rejects::{self, Again};
 
 /// Lines in a chunk, at most.
 const LINES: usize = 128;
@@ -36,39 +37,57 @@ impl From<&Path> for Source {
     }
 }
 
+/// What stands in a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Each line is one to send.
+    Lines,
+    /// Each line is a reject of an earlier run, with the line to send in it if that is safe.
+    Rejects,
+}
+
 /// An input that is being read.
 #[derive(Debug)]
 pub(crate) struct Input {
     chunks: mpsc::Receiver<anyhow::Result<Chunk>>,
     stopping: Arc<AtomicBool>,
+    unsafe_lines: Arc<AtomicU64>,
     /// Bytes in it, if that is known.
     pub(crate) bytes: Option<u64>,
 }
 
 impl Input {
     /// Opens the source and begins to read.
-    pub(crate) fn open(source: &Source) -> anyhow::Result<Self> {
+    pub(crate) fn open(source: &Source, form: Form) -> anyhow::Result<Self> {
         match source {
-            Source::Stdin => Ok(Self::read("standard input".into(), io::stdin(), None)),
+            Source::Stdin => Ok(Self::read("standard input".into(), io::stdin(), form, None)),
             Source::File(path) => {
                 let (file, bytes) = open(path)?;
-                Ok(Self::read(path.display().to_string(), file, bytes))
+                Ok(Self::read(path.display().to_string(), file, form, bytes))
             }
         }
     }
 
     /// Reads from anything.
-    pub(crate) fn read(name: String, from: impl Read + Send + 'static, bytes: Option<u64>) -> Self {
+    pub(crate) fn read(
+        name: String,
+        from: impl Read + Send + 'static,
+        form: Form,
+        bytes: Option<u64>,
+    ) -> Self {
         let (sender, chunks) = mpsc::channel(AHEAD);
         let stopping = Arc::new(AtomicBool::new(false));
+        let unsafe_lines = Arc::new(AtomicU64::new(0));
         let reader = Reader {
             from: BufReader::with_capacity(BYTES, from),
             name,
+            form,
             next: 1,
             stopping: Arc::clone(&stopping),
+            unsafe_lines: Arc::clone(&unsafe_lines),
         };
         std::thread::spawn(move || reader.run(&sender));
-        Self { chunks, stopping, bytes }
+        Self { chunks, stopping, unsafe_lines, bytes }
     }
 
     /// The next lines; `None` at the end.
@@ -76,8 +95,13 @@ impl Input {
         self.chunks.recv().await
     }
 
+    /// Rejects that were left out, because it is not safe to send them again.
+    pub(crate) fn unsafe_lines(&self) -> u64 {
+        self.unsafe_lines.load(Ordering::SeqCst)
+    }
+
     /// Reads no more, and gives what was read ahead.
-    pub(crate) async fn rest(mut self) -> Vec<Chunk> {
+    pub(crate) async fn rest(&mut self) -> Vec<Chunk> {
         self.stopping.store(true, Ordering::SeqCst);
         let mut rest = Vec::new();
         while let Ok(Some(Ok(chunk))) = tokio::time::timeout(SILENCE, self.next()).await {
@@ -102,8 +126,18 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<(File, Option<u64>)> {
 struct Reader<R> {
     from: BufReader<R>,
     name: String,
+    form: Form,
     next: u64,
     stopping: Arc<AtomicBool>,
+    unsafe_lines: Arc<AtomicU64>,
+}
+
+/// What was read.
+enum Found {
+    Line,
+    /// A line that is not to be sent: the one behind it begins another chunk.
+    Gap,
+    End,
 }
 
 impl<R: Read> Reader<R> {
@@ -132,22 +166,25 @@ impl<R: Read> Reader<R> {
                     return Ok((chunk, stopping));
                 }
             }
-            if !self.line(&mut chunk)? {
-                return Ok((chunk, true));
+            match self.line(&mut chunk)? {
+                Found::Line => {}
+                Found::Gap if chunk.lines.is_empty() => chunk.first = self.next,
+                Found::Gap => return Ok((chunk, false)),
+                Found::End => return Ok((chunk, true)),
             }
         }
         Ok((chunk, false))
     }
 
-    /// Adds a line to the chunk. False at the end of the input.
-    fn line(&mut self, chunk: &mut Chunk) -> anyhow::Result<bool> {
+    /// Adds a line to the chunk.
+    fn line(&mut self, chunk: &mut Chunk) -> anyhow::Result<Found> {
         let start = chunk.text.len();
         let most = LONGEST as u64 + 1;
         let read = self.from.by_ref().take(most).read_until(b'\n', &mut chunk.text);
         let read =
             read.with_context(|| format!("cannot read {} from line {} on", self.name, self.next))?;
         if read == 0 {
-            return Ok(false);
+            return Ok(Found::End);
         }
         let end = chunk.text.len() - usize::from(chunk.text.last() == Some(&b'\n'));
         if end - start > LONGEST {
@@ -157,9 +194,35 @@ impl<R: Read> Reader<R> {
                 self.name
             );
         }
-        chunk.lines.push(start..end);
+        chunk.text.truncate(end);
+        let found = match self.form {
+            Form::Lines => Found::Line,
+            Form::Rejects => self.unwrap_reject(chunk, start)?,
+        };
+        if matches!(found, Found::Line) {
+            chunk.lines.push(start..chunk.text.len());
+        }
         self.next += 1;
-        Ok(true)
+        Ok(found)
+    }
+
+    /// Puts the line that a reject holds into the reject's place.
+    fn unwrap_reject(&self, chunk: &mut Chunk, start: usize) -> anyhow::Result<Found> {
+        let again = rejects::read(&chunk.text[start..]);
+        let again = again.with_context(|| {
+            format!("line {} of {} is no reject of an earlier run", self.next, self.name)
+        })?;
+        chunk.text.truncate(start);
+        match again {
+            Again::Safe(line) => {
+                chunk.text.extend_from_slice(&line);
+                Ok(Found::Line)
+            }
+            Again::Unsafe => {
+                self.unsafe_lines.fetch_add(1, Ordering::SeqCst);
+                Ok(Found::Gap)
+            }
+        }
     }
 }
 
@@ -170,7 +233,7 @@ mod tests {
     fn lines(bytes: &'static [u8]) -> Vec<Vec<u8>> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let mut input = Input::read("test".into(), bytes, None);
+            let mut input = Input::read("test".into(), bytes, Form::Lines, None);
             let mut all = Vec::new();
             while let Some(chunk) = input.next().await {
                 let chunk = chunk.unwrap();

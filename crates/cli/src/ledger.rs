@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use candor_tokio::{Resolution, Verdict};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::line::Line;
 use crate::window::Heard;
@@ -22,7 +22,7 @@ use crate::window::Heard;
 const ROOM: usize = 192;
 
 /// A verdict's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Told {
     Delivered,
@@ -31,7 +31,7 @@ pub(crate) enum Told {
 }
 
 /// A resolution's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Resolved {
     Delivered,

@@ -8,9 +8,9 @@ use std::time::Instant;
 pub(crate) struct Chunk {
     /// Number of the first line, from 1.
     pub(crate) first: u64,
-    /// All bytes, newlines included.
+    /// All bytes, without the newlines.
     pub(crate) text: Vec<u8>,
-    /// Where the lines lie in it, without their newlines.
+    /// Where the lines lie in it.
     pub(crate) lines: Vec<Range<usize>>,
 }
 

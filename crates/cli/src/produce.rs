@@ -9,10 +9,10 @@ use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
 
 use crate::ending::Ending;
-use crate::input::{Input, Source};
+use crate::input::{Form, Input, Source};
 use crate::ledger::Ledger;
 use crate::line::Line;
-use crate::output::{Format, complain, grouped, say, say_json};
+use crate::output::{Format, complain, count, grouped, say, say_json};
 use crate::progress::Progress;
 use crate::rejects::Rejects;
 use crate::run::{Book, End, Outcome, Run};
@@ -54,6 +54,10 @@ pub(crate) struct Args {
     /// with the line in `text`, or in `hex` if it is not UTF-8.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
+    /// FILE holds rejects of an earlier run: send the lines that are proven not to be in the log, and
+    /// leave the others alone.
+    #[arg(long)]
+    resend: bool,
     /// The form of the summary.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -104,6 +108,10 @@ impl Args {
         Ok(Config::from_properties(properties)?)
     }
 
+    const fn form(&self) -> Form {
+        if self.resend { Form::Rejects } else { Form::Lines }
+    }
+
     /// How long a record may wait for its verdict: as configured, or by default.
     fn longest_wait(&self) -> Duration {
         let property = self.property.iter().find(|(key, _)| key == "delivery.timeout.ms");
@@ -152,7 +160,7 @@ pub(crate) fn main(args: Args) -> anyhow::Result<Ending> {
 
 async fn produce(args: Args, config: Config) -> anyhow::Result<Ending> {
     let mut stop = Stop::listen().context("cannot listen for Ctrl-C")?;
-    let input = Input::open(&Source::from(&*args.file))?;
+    let input = Input::open(&Source::from(&*args.file), args.form())?;
     let producer = tokio::select! {
         connected = connect(config) => connected?,
         () = stop.asked() => {
@@ -238,7 +246,7 @@ struct Summary {
 }
 
 fn report(args: &Args, book: &Lines, outcome: Outcome) -> anyhow::Result<Ending> {
-    let Outcome { end, counts, waited_for, took } = outcome;
+    let Outcome { end, counts, last_line, unsafe_lines, waited_for, took } = outcome;
     let complete = matches!(end, End::Finished);
     let summary = Summary { counts, complete, seconds: took.as_secs_f64() };
     match args.format {
@@ -250,16 +258,22 @@ fn report(args: &Args, book: &Lines, outcome: Outcome) -> anyhow::Result<Ending>
     {
         complain(&format!("candor: records waited for {waited_for}"));
     }
+    if unsafe_lines > 0 {
+        complain(&format!(
+            "candor: {} not sent again, since the log may hold them: look for them there",
+            count(unsafe_lines, "reject")
+        ));
+    }
     match end {
         End::Failed(error) => Err(error),
         End::Interrupted => {
             complain(&format!(
                 "candor: stopped; the input from line {} on was not sent",
-                counts.records + 1
+                last_line + 1
             ));
             Ok(Ending::NotWell)
         }
-        End::Finished => Ok(Ending::well_if(counts.all_delivered())),
+        End::Finished => Ok(Ending::well_if(counts.all_delivered() && unsafe_lines == 0)),
     }
 }
 

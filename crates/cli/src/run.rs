@@ -59,6 +59,10 @@ pub(crate) enum End {
 pub(crate) struct Outcome {
     pub(crate) end: End,
     pub(crate) counts: Counts,
+    /// Number of the last line that was read.
+    pub(crate) last_line: u64,
+    /// Rejects that it was not safe to send again.
+    pub(crate) unsafe_lines: u64,
     /// What the oldest record waited for when somebody last looked.
     pub(crate) waited_for: Option<String>,
     pub(crate) took: Duration,
@@ -76,6 +80,7 @@ pub(crate) struct Run<'b, B> {
     failure: Option<anyhow::Error>,
     stop: Stop,
     ticks: Interval,
+    last_line: u64,
     waited_for: Option<String>,
 }
 
@@ -100,6 +105,7 @@ impl<'b, B: Book> Run<'b, B> {
             failure: None,
             stop,
             ticks,
+            last_line: 0,
             waited_for: None,
         }
     }
@@ -121,8 +127,14 @@ impl<'b, B: Book> Run<'b, B> {
         if let Some(failure) = self.failure.take() {
             end = End::Failed(failure);
         }
-        let (counts, waited_for) = (self.counts, self.waited_for);
-        Outcome { end, counts, waited_for, took: began.elapsed() }
+        Outcome {
+            end,
+            counts: self.counts,
+            last_line: self.last_line,
+            unsafe_lines: input.unsafe_lines(),
+            waited_for: self.waited_for,
+            took: began.elapsed(),
+        }
     }
 
     /// Sends lines until there are no more, or no more are to be sent.
@@ -165,7 +177,7 @@ impl<'b, B: Book> Run<'b, B> {
 
     async fn send_line(&mut self, chunk: &Chunk, index: usize) {
         let line = chunk.at(index, Instant::now());
-        self.book.read(&line);
+        self.read(&line);
         self.progress.sent(line.text.len() + 1);
         let topic = Arc::clone(&self.topic);
         let record = self.book.record(&topic, &line);
@@ -176,6 +188,11 @@ impl<'b, B: Book> Run<'b, B> {
             }
             Err(refused) => self.refused(&line, NotDelivered::from(refused)),
         }
+    }
+
+    fn read(&mut self, line: &Line<'_>) {
+        self.last_line = line.number;
+        self.book.read(line);
     }
 
     async fn wait_for_room(&mut self, index: usize, line: &Line<'_>, record: Record<'_>) {
@@ -205,7 +222,7 @@ impl<'b, B: Book> Run<'b, B> {
     fn leave(&mut self, chunk: &Chunk, from: usize) {
         for index in from..chunk.lines.len() {
             let line = chunk.at(index, Instant::now());
-            self.book.read(&line);
+            self.read(&line);
             let topic = Arc::clone(&self.topic);
             self.refused(&line, NotDelivered { topic, partition: None, why: WhyNot::Cancelled });
         }

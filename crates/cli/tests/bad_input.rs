@@ -1,6 +1,8 @@
 //! What cannot work is refused with exit code 2 and a sentence that says what to do, before
 //! anything is sent or written over.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
 mod support;
 
 use std::io::{Read, Write};

@@ -1,5 +1,7 @@
 //! `candor demo`, `candor broker` and `candor bench`.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
 mod support;
 
 use candor_sim::serve::Server;
@@ -55,7 +57,7 @@ fn the_broker_serves_until_ctrl_c_with_the_faults_it_was_given() {
         head[..3].iter().map(|line| line.rsplit_once(' ').unwrap().1).collect();
     assert_eq!(head[0], format!("broker 1 {}", addresses[0]));
     assert_eq!(head[3], format!("bootstrap {}", addresses.join(",")));
-    let args = ["produce", "--bootstrap-server", &addresses[1], "--topic", "t", "--format", "json"];
+    let args = ["produce", "--bootstrap-server", addresses[1], "--topic", "t", "--format", "json"];
     let mut run = candor(&args);
     run.feed(b"a\nb\n");
     let ended = run.end();

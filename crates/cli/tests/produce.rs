@@ -1,6 +1,8 @@
 //! `candor produce` against a cluster in this process: ledger, rejects and exit codes hold what the
 //! log holds.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
 mod support;
 
 use std::collections::BTreeMap;
@@ -165,10 +167,38 @@ fn a_record_too_large_is_rejected_byte_for_byte() {
     let ended = produce(&server, TOPIC, &["--rejects", &rejects, &file]).end();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.out.contains("max.request.size"), "says what to do: {ended:?}");
-    let rejects = folder.objects("rejects");
-    assert_eq!((rejects.len(), &rejects[0]["line"]), (1, &json!(2)));
-    assert_eq!(rejects[0]["text"], json!(large));
+    let entries = folder.objects("rejects");
+    assert_eq!((entries.len(), &entries[0]["line"]), (1, &json!(2)));
+    assert_eq!(entries[0]["text"], json!(large));
     assert_eq!(stored_values(&server, TOPIC), [&b"after"[..], b"before"]);
+    server.with(|net, _| {
+        net.cluster_mut().configure(TOPIC, |topic| topic.max_message_bytes = 3_000_000)
+    });
+    let raised = ["--property", "max.request.size=3000000", "--resend", &rejects];
+    let ended = produce(&server, TOPIC, &raised).end();
+    assert_eq!(ended.code, Some(0), "fed back: {ended:?}");
+    assert_eq!(stored_values(&server, TOPIC), [&b"after"[..], b"before", large.as_bytes()]);
+}
+
+#[test]
+fn rejects_are_sent_again_unless_the_log_may_hold_them() {
+    let (server, folder) = (cluster(vec![]), Folder::new());
+    let rejects = [
+        json!({"line": 3, "verdict": "not_delivered", "resolution": null, "text": "three"}),
+        json!({"line": 4, "verdict": "unknown", "resolution": "never", "text": "four"}),
+        json!({"line": 9, "verdict": "unknown", "resolution": "not_delivered", "hex": "ff0a"}),
+    ];
+    let rejects: String = rejects.iter().map(|one| format!("{one}\n")).collect();
+    let file = folder.write("rejects", rejects.as_bytes());
+    let ledger = folder.file("ledger");
+    let ended = produce(&server, TOPIC, &["--resend", "--ledger", &ledger, &file]).end();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.err.contains("1 reject not sent again"), "{ended:?}");
+    assert_eq!(stored_values(&server, TOPIC), [&b"three"[..], b"\xff\n"]);
+    assert_eq!(line_numbers(&folder.objects("ledger")), [1, 3], "lines of the file of rejects");
+    let file = folder.write("lines", b"no reject\n");
+    let ended = produce(&server, TOPIC, &["--resend", &file]).end();
+    ended.assert_error(&["line 1 of", "is no reject"]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use candor_sim::serve::{Server, Settings};
 use candor_tokio::{Config, Producer};
 
 use crate::ending::Ending;
-use crate::input::Input;
+use crate::input::{Form, Input};
 use crate::output::{Format, say, say_json};
 use crate::progress::Progress;
 use crate::run::{End, Outcome, Run};
@@ -111,7 +111,7 @@ async fn produce(
         Producer::connect(config).await.context("cannot reach the demo's own cluster")?;
     let progress = Progress::quiet(Some(records.bytes()));
     let bytes = Some(records.bytes());
-    let input = Input::read("the demo's records".into(), records, bytes);
+    let input = Input::read("the demo's records".into(), records, Form::Lines, bytes);
     let run = Run::new(TOPIC, producer, diary, progress, stop);
     Ok(run.run(input, DEADLINE + RESOLVE).await)
 }
