@@ -35,7 +35,7 @@ pub enum ConnectError {
         /// What happened there.
         why: Fault,
     },
-    /// A broker answers, but gives no producer id.
+    /// A broker answers, but gives no producer id, for a reason that does not pass.
     NoProducerId(ErrorCode),
     /// The driver future or its runtime ended.
     DriverGone,
@@ -81,12 +81,21 @@ impl Connect {
                 }
                 Ok(())
             }
-            Notice::NoProducerId { code } => Err(ConnectError::NoProducerId(code)),
+            Notice::NoProducerId { code } if is_for_good(code) => {
+                Err(ConnectError::NoProducerId(code))
+            }
+            // A broker that has just started answers COORDINATOR_LOAD_IN_PROGRESS: it is asked again.
+            Notice::NoProducerId { .. } => Ok(()),
             Notice::Partition { .. }
             | Notice::TopicRefused { .. }
             | Notice::TopicRecreated { .. } => Ok(()),
         }
     }
+}
+
+/// Rights and versions do not change by asking again (`InitProducerIdResponse` in Kafka).
+fn is_for_good(code: ErrorCode) -> bool {
+    matches!(code.0, 29 | 31 | 35 | 42 | 53)
 }
 
 impl Future for Connect {
@@ -107,5 +116,17 @@ impl Future for Connect {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_does_not_pass_ends_the_wait() {
+        let ends = |code| is_for_good(ErrorCode(code));
+        assert!([29, 31, 35, 42, 53].into_iter().all(ends));
+        assert!(![-1, 7, 14, 15, 16, 41, 51].into_iter().any(ends));
     }
 }
