@@ -169,10 +169,29 @@ fn who_leaves_the_line_makes_room_for_the_next() {
     {
         let mut too_much = pin!(too_much);
         assert!(is_pending(too_much.as_mut()) && is_pending(fits.as_mut()));
+        executor.pass(SECOND);
     }
+    let before = executor.world.now();
     let fits = executor.block_on(fits).unwrap();
+    assert_eq!(executor.world.elapsed_since(before), Duration::ZERO);
     assert!(matches!(fits.why(), Waiting::Partition(_)));
     drop((held, fits));
+}
+
+#[test]
+fn a_flush_waits_for_those_who_wait_for_room() {
+    let (mut executor, producer) = start_with(holding(1), |config| config.memory(70_000));
+    let big = |n: usize, size: usize| record(n).header("filler", vec![0; size]);
+    let held = producer.try_send(big(0, 30_000)).unwrap();
+    executor.pass(SECOND);
+    let (mut waits, mut flush) = (pin!(producer.send(big(1, 50_000))), pin!(producer.flush()));
+    assert!(is_pending(waits.as_mut()));
+    assert_eq!(producer.stats().in_line, 1);
+    assert!(is_pending(flush.as_mut()));
+    executor.world.with(release);
+    executor.block_on(flush);
+    assert_eq!(producer.stats().machine.counts.delivered, 2);
+    drop(held);
 }
 
 #[test]
@@ -350,6 +369,27 @@ fn a_frame_that_the_socket_did_not_take_whole_was_not_delivered() {
 }
 
 #[test]
+fn wherever_a_connection_breaks_answers_that_came_are_heard() {
+    for cut in (1..=1_000).step_by(3) {
+        let (mut executor, producer) =
+            start_with(settings(1), |config| config.batch_size(300).linger(Duration::ZERO));
+        assert!(executor.block_on(producer.send(record(0))).is_delivered());
+        {
+            let mut inside = executor.world.lock();
+            (inside.breaks_after, inside.refuses) = (Some(cut), true);
+        }
+        let big = |n: usize| record(n).header("filler", vec![0; 200]).deadline(SECOND);
+        let verdicts = executor.block_on(producer.send_all((1..=4).map(big)));
+        let written = log(&executor.world, 0).len() - 1;
+        for (n, verdict) in verdicts.iter().enumerate() {
+            let delivered = verdict.is_delivered();
+            assert_eq!(delivered, n < written, "cut {cut}, record {n}: {verdict:?}");
+            assert!(delivered || matches!(verdict, Verdict::NotDelivered(_)), "cut {cut}");
+        }
+    }
+}
+
+#[test]
 fn a_frame_that_the_socket_took_whole_is_in_doubt() {
     let (mut executor, producer) = start(holding(2));
     assert!(executor.block_on(producer.send(record(0))).is_delivered());
@@ -419,4 +459,26 @@ fn what_can_never_be_sent_is_refused_at_once() {
     let huge = record(1).header("filler", vec![0; 2 << 20]);
     let no = executor.block_on(producer.enqueue(huge)).unwrap_err();
     assert!(matches!(no, NotDelivered { why: WhyNot::Refused(WhyRefused::TooLarge { .. }), .. }));
+}
+
+#[test]
+fn everything_can_be_moved_to_other_tasks_and_threads() {
+    fn moves<T: Send + 'static>(_: &T) {}
+    fn shared<T: Sync>(_: &T) {}
+    let executor = Executor::new(settings(1));
+    let config = Config::new(executor.world.bootstrap());
+    let (producer, driver) = Producer::parts_on(executor.world.clone(), config).unwrap();
+    moves(&driver);
+    moves(&producer);
+    shared(&producer);
+    moves(&producer.send(record(1)));
+    moves(&producer.send(record(1)).until(std::future::pending::<()>()));
+    moves(&producer.enqueue(record(1)));
+    moves(&producer.send_all((0..1).map(record)));
+    moves(&producer.flush());
+    moves(&producer.close(SECOND));
+    moves(&producer.notices());
+    let verdict = |verdict: Verdict| moves(&verdict);
+    let error = |error: candor_driver::Undelivered| shared(&error);
+    let _ = (verdict, error);
 }

@@ -346,10 +346,10 @@ impl AsyncRead for Stream {
     ) -> Poll<io::Result<usize>> {
         let mut inside = self.world.lock();
         let pipe = inside.pipes.get_mut(&self.connection).unwrap();
-        if pipe.broken {
+        let n = pipe.incoming.len().min(buffer.len());
+        if n == 0 && pipe.broken {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
-        let n = pipe.incoming.len().min(buffer.len());
         if n == 0 && !pipe.ended {
             pipe.reader = Some(cx.waker().clone());
             return Poll::Pending;
