@@ -16,6 +16,7 @@ mod produce;
 mod progress;
 mod rejects;
 mod run;
+mod sim;
 mod stop;
 mod tally;
 mod window;
@@ -43,6 +44,8 @@ enum Command {
     Produce(produce::Args),
     Demo(demo::Args),
     Broker(broker::Args),
+    #[command(subcommand)]
+    Sim(sim::Command),
     #[cfg(unix)]
     Bench(bench::Args),
 }
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Produce(args) => produce::main(args),
         Command::Demo(args) => demo::main(args),
         Command::Broker(args) => broker::main(&args),
+        Command::Sim(command) => sim::main(&command),
         #[cfg(unix)]
         Command::Bench(args) => bench::main(&args),
     };

@@ -1,4 +1,4 @@
-//! `candor demo`, `candor broker` and `candor bench`.
+//! `candor demo`, `candor broker`, `candor sim` and `candor bench`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -74,6 +74,23 @@ fn the_broker_refuses_what_it_cannot_be() {
     candor(&["broker", "--listen", "9092"]).end().assert_error(&["HOST:PORT"]);
     candor(&["broker", "--profile", "1.0"]).end().assert_error(&["2.4"]);
     candor(&["broker", "--fault", "produce:x drop"]).end().assert_error(&["produce:N"]);
+}
+
+#[test]
+fn a_search_closes_and_a_planted_bug_is_found() {
+    let ended = candor(&["sim", "search", "--scope", "calm"]).end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.starts_with("calm: ") && ended.out.contains(", closed"), "{ended:?}");
+    let ended = candor(&["sim", "search", "--scope", "calm", "--states", "10"]).end();
+    assert_eq!(ended.code, Some(1), "the limit is no success: {ended:?}");
+    let ended = candor(&["sim", "search", "--scope", "calm", "--replay", "0.0"]).end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.ends_with("=> fine\n"), "{ended:?}");
+    let list = candor(&["sim", "search", "--list"]).end();
+    assert!(list.out.lines().count() > 10, "{list:?}");
+    candor(&["sim", "search", "--scope", "nowhere"]).end().assert_error(&["--list"]);
+    let planted = candor(&["sim", "search", "--planted", "--scope", "first-contact"]).end();
+    assert_eq!(planted.code, Some(0), "{planted:?}");
 }
 
 fn bench(server: &Server, args: &[&str]) -> support::Ended {

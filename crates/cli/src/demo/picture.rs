@@ -109,7 +109,7 @@ fn partitions(pen: &Pen, diary: &Diary, trial: &Trial) -> String {
     let legend = [
         (Mark::Delivered, "delivered"),
         (Mark::Resolved, "unknown at its deadline, found out later"),
-        (Mark::NotDelivered, "not delivered"),
+        (Mark::NotDelivered, "not delivered, safe to send again"),
         (Mark::Never, "only the log can tell"),
     ];
     let legend = legend.map(|(mark, what)| format!("{} {what}", pen.marks(&[mark])));

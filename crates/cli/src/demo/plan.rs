@@ -29,7 +29,7 @@ impl Plan {
         let requests = bytes / batch_size as u64;
         let mut dice = Dice(seed);
         let effects = effects(&mut dice);
-        let gap = (requests / 2 / effects.len() as u64).max(2);
+        let gap = (requests * 3 / 4 / effects.len() as u64).max(2);
         let mut nth = 1;
         let mut faults = Vec::new();
         for effect in effects {
@@ -155,7 +155,7 @@ mod tests {
         for seed in 0..100 {
             let plan = Plan::new(seed, 500_000);
             let last = plan.faults().last().unwrap();
-            let requests = 500_000 / plan.batch_size() as u64 * 3 / 4;
+            let requests = 500_000 / plan.batch_size() as u64;
             assert!(matches!(last.trigger, Trigger::Produce(nth) if nth < requests), "{last:?}");
         }
     }

@@ -23,3 +23,11 @@ pub use machine::Machine;
 pub use scope::{Fault, Limits, Plan, Say, Scope, Ticks};
 pub use scopes::{SCOPES, scope};
 pub use step::Step;
+
+/// The lane that ships, with records that are only counted.
+///
+/// ```
+/// use candor_sim::search::{Scope, Shipped, tell};
+/// assert_eq!(tell::<Shipped>(&Scope::BASE, &[]).last().unwrap(), "=> fine");
+/// ```
+pub type Shipped = candor_core::Lane<candor_core::testing::Counted>;

@@ -1,0 +1,117 @@
+//! `candor sim search`: every schedule of a small scope.
+
+use anyhow::{Context, bail};
+use candor_sim::search::{INVERSIONS, Inversion, SCOPES, Scope, Shipped, explore, scope, tell};
+
+use crate::ending::Ending;
+use crate::output::say;
+
+/// Go through all states that the lane can reach in a scope, whatever brokers and network do.
+///
+/// One line per scope: states, transitions, depth, and whether the search closed. A schedule that
+/// convicts the lane is told step by step, with the command that tells it again. Exit code 0: all
+/// scopes closed and nothing was found (with --planted: everything was found).
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only these scopes; can be repeated [default: all]
+    #[arg(long, value_name = "NAME")]
+    scope: Vec<String>,
+    /// Name the scopes and what they are about.
+    #[arg(long, conflicts_with_all = ["scope", "replay", "planted"])]
+    list: bool,
+    /// Tell one schedule of a scope: the numbers that a search printed.
+    #[arg(long, value_name = "N.N..", requires = "scope")]
+    replay: Option<Choices>,
+    /// Search for planted bugs instead, each in the scope that must find it.
+    #[arg(long, conflicts_with = "replay")]
+    planted: bool,
+    /// Give up a scope after so many states.
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    states: usize,
+}
+
+/// Which step was taken, from the start on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Choices(Vec<u16>);
+
+impl std::str::FromStr for Choices {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let steps = text.split('.').filter(|step| !step.is_empty());
+        let steps: Result<Vec<u16>, _> = steps.map(str::parse).collect();
+        steps.map(Self).map_err(|_| "write the numbers with dots between them: 0.2.1".to_owned())
+    }
+}
+
+impl Args {
+    fn scopes(&self) -> anyhow::Result<Vec<&'static Scope>> {
+        if self.scope.is_empty() {
+            return Ok(SCOPES.iter().collect());
+        }
+        let known = |name: &String| {
+            scope(name).with_context(|| format!("no scope is named {name}: see --list"))
+        };
+        self.scope.iter().map(known).collect()
+    }
+}
+
+pub(crate) fn main(args: &Args) -> anyhow::Result<Ending> {
+    let scopes = args.scopes()?;
+    if args.list {
+        for Scope { name, about, .. } in scopes {
+            say(&format!("{name:<18} {about}\n"))?;
+        }
+        return Ok(Ending::Well);
+    }
+    match &args.replay {
+        Some(choices) => replay(&scopes, choices),
+        None if args.planted => hunt(&scopes),
+        None => search(&scopes, args.states),
+    }
+}
+
+fn search(scopes: &[&Scope], limit: usize) -> anyhow::Result<Ending> {
+    let mut well = true;
+    for scope in scopes {
+        let report = explore::<Shipped>(scope, limit);
+        say(&format!("{report}\n"))?;
+        well &= report.closed;
+    }
+    Ok(Ending::well_if(well))
+}
+
+fn replay(scopes: &[&Scope], choices: &Choices) -> anyhow::Result<Ending> {
+    let [scope] = scopes else { bail!("--replay needs one --scope: a schedule belongs to one") };
+    let story = tell::<Shipped>(scope, &choices.0);
+    say(&format!("{}\n", story.join("\n")))?;
+    Ok(Ending::well_if(story.last().is_some_and(|line| line == "=> fine")))
+}
+
+fn hunt(scopes: &[&Scope]) -> anyhow::Result<Ending> {
+    let mut well = true;
+    let wanted = |one: &&Inversion| scopes.iter().any(|scope| scope.name == one.scope);
+    for inversion in INVERSIONS.iter().filter(wanted) {
+        let report = inversion.hunt();
+        let Inversion { name, method, scope, .. } = inversion;
+        let found = match &report.counterexample {
+            Some(found) => format!("{} after {} steps", found.anomaly.class, found.choices.len()),
+            None => "NOT FOUND".to_owned(),
+        };
+        say(&format!("{name} ({method}) in {scope}: {found}, {} states\n", report.states))?;
+        well &= report.counterexample.is_some();
+    }
+    Ok(Ending::well_if(well))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_are_numbers_with_dots() {
+        assert_eq!("0.2.1".parse(), Ok(Choices(vec![0, 2, 1])));
+        assert_eq!("".parse(), Ok(Choices(vec![])));
+        assert!("0,2".parse::<Choices>().is_err());
+    }
+}
