@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use candor_sim::search::INVERSIONS;
+use candor_sim::search::{CONTROLS, INVERSIONS};
 
 /// Decisions that concern several partitions or bytes: they are inverted where those are.
 const ELSEWHERE: [&str; 5] = [
@@ -48,4 +48,19 @@ fn every_decision_is_inverted() {
         INVERSIONS.iter().map(|inversion| inversion.method).chain(ELSEWHERE).collect();
     let missing: Vec<_> = decisions.symmetric_difference(&inverted).collect();
     assert!(missing.is_empty(), "inverted nowhere, or no decision: {missing:?}");
+}
+
+#[test]
+fn producers_that_are_wrong_by_construction_are_found() {
+    let (sound, flawed) = CONTROLS.split_first().expect("controls");
+    let report = sound.hunt();
+    assert!(report.closed && report.counterexample.is_none(), "{report}");
+    for control in flawed {
+        let report = control.hunt();
+        let found = report.counterexample.unwrap_or_else(|| panic!("{} not found", control.name));
+        println!(
+            "| {} | | {} | {} | {} |",
+            control.name, control.scope, found.anomaly.class, report.states
+        );
+    }
 }

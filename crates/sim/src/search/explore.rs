@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::judge::Anomaly;
 
-use super::fingerprint::Seen;
+use super::deepen::deepen;
+use super::fingerprint::Shared;
 use super::machine::Machine;
 use super::quiet;
 use super::scope::Scope;
@@ -101,32 +102,66 @@ struct Origin {
     choice: u16,
 }
 
+/// An anomaly, and the choices that lead to it.
+pub(super) type Found = Option<(Anomaly, Vec<u16>)>;
+
+/// What all parts of a search share.
+pub(super) struct Ground<'s> {
+    pub(super) scope: &'s Scope,
+    seen: Shared,
+    calm: Shared,
+}
+
+impl Ground<'_> {
+    /// Whether this state is new. If it is, its quiet phase must end well.
+    pub(super) fn is_new<M: Machine>(&self, world: &World<M>) -> Result<bool, Anomaly> {
+        if !self.seen.insert(world.fingerprint()) {
+            return Ok(false);
+        }
+        quiet::ends_well(self.scope, &mut world.clone(), &self.calm).map(|()| true)
+    }
+}
+
 struct Search<'s, M> {
-    scope: &'s Scope,
-    seen: Seen,
-    calm: Seen,
+    ground: Ground<'s>,
     origins: Vec<Origin>,
     transitions: usize,
     next: Vec<(u32, World<M>)>,
 }
 
-/// Explores a scope, up to so many states.
+/// States that wait to be expanded, at most: beyond that the search goes on depth first, so that
+/// memory holds fingerprints and not states.
+const WIDEST: usize = 40_000;
+
+/// Explores a scope on this thread, up to so many states.
 pub fn explore<M: Machine>(scope: &Scope, limit: usize) -> Report {
-    let mut search = Search::<M> {
-        scope,
-        seen: Seen::new(),
-        calm: Seen::new(),
-        origins: Vec::new(),
-        transitions: 0,
-        next: Vec::new(),
-    };
-    let (depth, found) = search.run(limit);
+    explore_on::<M>(1, scope, limit)
+}
+
+/// Explores a scope on so many threads. States, transitions and what is found do not depend on
+/// their number; which counterexample is shown may, in wide scopes.
+pub fn explore_on<M: Machine>(threads: usize, scope: &Scope, limit: usize) -> Report {
+    let ground = Ground { scope, seen: Shared::new(), calm: Shared::new() };
+    let mut search = Search::<M> { ground, origins: Vec::new(), transitions: 0, next: Vec::new() };
+    let (mut depth, mut found) = search.run(limit);
+    let (mut states, mut transitions) = (search.origins.len(), search.transitions);
+    let roots = std::mem::take(&mut search.next);
+    let mut closed = roots.is_empty() && found.is_none();
+    if !roots.is_empty() && states < limit && found.is_none() {
+        let roots = roots.into_iter().map(|(id, world)| (search.way_to(id), world)).collect();
+        let depths = deepen(threads, &search.ground, roots, limit - states);
+        states += depths.states;
+        transitions += depths.transitions;
+        depth = depth.max(depths.deepest);
+        closed = depths.closed;
+        found = depths.found;
+    }
     Report {
         scope: scope.name,
-        states: search.origins.len(),
-        transitions: search.transitions,
+        states,
+        transitions,
         depth,
-        closed: search.next.is_empty() && found.is_none(),
+        closed,
         counterexample: found.map(|(anomaly, choices)| Counterexample {
             scope: scope.name,
             anomaly,
@@ -136,16 +171,14 @@ pub fn explore<M: Machine>(scope: &Scope, limit: usize) -> Report {
     }
 }
 
-type Found = Option<(Anomaly, Vec<u16>)>;
-
 impl<M: Machine> Search<'_, M> {
     fn run(&mut self, limit: usize) -> (usize, Found) {
-        let start = World::new(self.scope);
+        let start = World::new(self.ground.scope);
         if let Err(anomaly) = self.reach(Origin { parent: 0, choice: 0 }, start) {
             return (0, Some((anomaly, Vec::new())));
         }
         let mut depth = 0;
-        while !self.next.is_empty() && self.origins.len() < limit {
+        while !self.next.is_empty() && self.next.len() < WIDEST && self.origins.len() < limit {
             for (id, world) in std::mem::take(&mut self.next) {
                 if let Err((anomaly, choice)) = self.expand(id, &world) {
                     let mut choices = self.way_to(id);
@@ -159,9 +192,9 @@ impl<M: Machine> Search<'_, M> {
     }
 
     fn expand(&mut self, id: u32, world: &World<M>) -> Result<(), (Anomaly, u16)> {
-        for (choice, step) in (0_u16..).zip(world.steps(self.scope)) {
+        for (choice, step) in (0_u16..).zip(world.steps(self.ground.scope)) {
             let mut next = world.clone();
-            match next.take(self.scope, step) {
+            match next.take(self.ground.scope, step) {
                 Ok(Taken::No) => {}
                 Ok(Taken::Yes) => {
                     self.transitions += 1;
@@ -175,13 +208,11 @@ impl<M: Machine> Search<'_, M> {
     }
 
     fn reach(&mut self, origin: Origin, world: World<M>) -> Result<(), Anomaly> {
-        if !self.seen.insert(world.fingerprint()) {
-            return Ok(());
+        if self.ground.is_new(&world)? {
+            let id = u32::try_from(self.origins.len()).unwrap_or(u32::MAX);
+            self.origins.push(origin);
+            self.next.push((id, world));
         }
-        quiet::ends_well(self.scope, &mut world.clone(), &mut self.calm)?;
-        let id = u32::try_from(self.origins.len()).unwrap_or(u32::MAX);
-        self.origins.push(origin);
-        self.next.push((id, world));
         Ok(())
     }
 
@@ -212,7 +243,7 @@ pub fn tell<M: Machine>(scope: &Scope, choices: &[u16]) -> Vec<String> {
             return world.notes.unwrap_or_default();
         }
     }
-    let end = quiet::ends_well(scope, &mut world, &mut Seen::new());
+    let end = quiet::ends_well(scope, &mut world, &Shared::new());
     world.note(|| end.map_or_else(|anomaly| format!("=> {anomaly}"), |()| "=> fine".to_owned()));
     world.notes.unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 //! Fingerprints of canonical states, and the set of those that were seen.
 
 use std::hash::Hasher;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A hash of 128 bits: among 10^8 states two that differ share one with a chance below 10^-22.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,20 +85,48 @@ fn of(value: &impl std::hash::Hash) -> Fingerprint {
     mixer.fingerprint()
 }
 
+/// A set of fingerprints that threads may share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    shards: Vec<Mutex<Seen>>,
+}
+
+/// Enough that two threads seldom meet.
+const SHARDS: usize = 64;
+
+impl Shared {
+    pub(super) fn new() -> Self {
+        Self { shards: (0..SHARDS).map(|_| Mutex::new(Seen::new())).collect() }
+    }
+
+    /// Adds one; tells whether it is new.
+    pub(super) fn insert(&self, print: Fingerprint) -> bool {
+        self.shard(print).insert(print)
+    }
+
+    pub(super) fn contains(&self, print: Fingerprint) -> bool {
+        self.shard(print).contains(print)
+    }
+
+    fn shard(&self, print: Fingerprint) -> MutexGuard<'_, Seen> {
+        let index = (print.0 >> 64) as usize % SHARDS;
+        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A set of fingerprints: open addressing, 16 bytes for each.
 #[derive(Debug)]
-pub(super) struct Seen {
+struct Seen {
     places: Vec<u128>,
     len: usize,
 }
 
 impl Seen {
-    pub(super) fn new() -> Self {
-        Self { places: vec![0; 1 << 12], len: 0 }
+    fn new() -> Self {
+        Self { places: vec![0; 1 << 8], len: 0 }
     }
 
-    /// Adds one; tells whether it is new.
-    pub(super) fn insert(&mut self, Fingerprint(print): Fingerprint) -> bool {
+    fn insert(&mut self, Fingerprint(print): Fingerprint) -> bool {
         if self.len * 2 >= self.places.len() {
             self.grow();
         }
@@ -108,7 +137,7 @@ impl Seen {
         new
     }
 
-    pub(super) fn contains(&self, Fingerprint(print): Fingerprint) -> bool {
+    fn contains(&self, Fingerprint(print): Fingerprint) -> bool {
         self.places[self.place(print)] == print
     }
 

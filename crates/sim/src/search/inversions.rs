@@ -15,7 +15,7 @@ use candor_core::{
 };
 
 use super::bent::{Bent, Decisions};
-use super::explore::{Report, explore};
+use super::explore::{Report, explore, tell};
 use super::scopes;
 
 /// A planted bug, and where it is looked for.
@@ -42,6 +42,14 @@ impl Inversion {
     pub fn hunt(&self) -> Report {
         let scope = scopes::scope(self.scope).unwrap_or(&super::Scope::BASE);
         Bent::under(self.decisions, || explore::<Lane<Counted, Bent>>(scope, ENOUGH))
+    }
+}
+
+impl Inversion {
+    /// What happens with it in its scope when these steps are taken.
+    pub fn tell(&self, choices: &[u16]) -> Vec<String> {
+        let scope = scopes::scope(self.scope).unwrap_or(&super::Scope::BASE);
+        Bent::under(self.decisions, || tell::<Lane<Counted, Bent>>(scope, choices))
     }
 }
 
@@ -439,10 +447,13 @@ inversions! {
             Some(Proof::Refused)
         }
     }
-    /// At its deadline whatever was offered is reported unknown.
+    /// At its deadline whatever was offered is reported unknown, and stays so.
     DeadlineDoubts in "deadline" {
         fn verdict_at_deadline(_: Standing, _: usize) -> Option<Proof> {
             None
+        }
+        also fn vacates(_: Standing, _: usize, _: bool) -> bool {
+            false
         }
     }
     /// What was given up ends although an answer may still come.

@@ -6,6 +6,8 @@
 //! shortest schedule.
 
 mod bent;
+mod controls;
+mod deepen;
 mod explore;
 mod fingerprint;
 mod flight;
@@ -17,7 +19,8 @@ mod scopes;
 mod step;
 mod world;
 
-pub use explore::{Counterexample, Report, explore, steps_of, tell};
+pub use controls::{CONTROLS, Control};
+pub use explore::{Counterexample, Report, explore, explore_on, steps_of, tell};
 pub use inversions::{INVERSIONS, Inversion};
 pub use machine::Machine;
 pub use scope::{Fault, Limits, Plan, Say, Scope, Ticks};

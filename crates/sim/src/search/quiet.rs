@@ -2,7 +2,7 @@
 
 use crate::judge::{Anomaly, Class, Said};
 
-use super::fingerprint::{Fingerprint, Seen};
+use super::fingerprint::{Fingerprint, Shared};
 use super::machine::Machine;
 use super::scope::{Plan, Scope};
 use super::step::Step;
@@ -27,7 +27,7 @@ enum Stretch {
 pub(super) fn ends_well<M: Machine>(
     scope: &Scope,
     world: &mut World<M>,
-    calm: &mut Seen,
+    calm: &Shared,
 ) -> Result<(), Anomaly> {
     world.calm_down();
     world.note(|| "-- from here on nothing goes wrong".to_owned());
@@ -42,7 +42,7 @@ pub(super) fn ends_well<M: Machine>(
 struct Quiet<'q, M> {
     scope: &'q Scope,
     world: &'q mut World<M>,
-    calm: &'q Seen,
+    calm: &'q Shared,
     /// The states that this run went through.
     way: Vec<Fingerprint>,
     /// Frames on connections that the lane no longer uses arrive as well.

@@ -5,8 +5,8 @@ use crate::broker::Profile;
 use super::scope::{Fault, Limits, Plan, Say, Scope, Ticks};
 
 use Fault::{
-    Depose, Elect, Forget, Lag, Lift, LoseCut, LoseGone, LoseWhole, Purge, Recreate, Refuse, Reign,
-    Reroute, Shed, Shrink, Timeout, Unclean,
+    Depose, Elect, Forget, Lag, Lift, LoseCut, LoseGone, LoseWhole, Neighbour, Purge, Recreate,
+    Refuse, Reign, Reroute, Shed, Shrink, Timeout, Unclean,
 };
 use Say::{After, AfterBlind, Before};
 
@@ -66,6 +66,15 @@ pub const SCOPES: &[Scope] = &[
         kinds: &[LoseWhole, LoseCut],
         codes: &[Before(19), After(7), After(6)],
         limits: QUIET,
+        ..LONE
+    },
+    Scope {
+        name: "neighbour",
+        about: "lost answers and a deadline, while another partition loses its identity",
+        records: &[SHORT, LONG, LONG],
+        ticks: Ticks::Always,
+        faults: 2,
+        kinds: &[LoseWhole, LoseGone, Neighbour],
         ..LONE
     },
     Scope {
@@ -527,6 +536,7 @@ pub const SCOPES: &[Scope] = &[
             AfterBlind(7),
         ],
         restarts: 1,
+        limits: Limits { stops: true, ..Scope::BASE.limits },
         ..Scope::BASE
     },
 ];

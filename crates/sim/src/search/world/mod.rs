@@ -174,6 +174,7 @@ impl<M: Machine> World<M> {
     pub(super) fn take(&mut self, scope: &Scope, step: Step) -> Result<Taken, Anomaly> {
         let taken = self.step(scope, step);
         if taken == Taken::Yes {
+            self.hasten(scope);
             self.bury();
             self.wake_waiting();
             self.show_log();

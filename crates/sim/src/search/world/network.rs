@@ -47,9 +47,6 @@ impl<M: Machine> World<M> {
         };
         self.note(|| format!("    the broker: {stage:?}"));
         self.flights[index].stage = stage;
-        if scope.eager {
-            self.partition.settle(self.now.as_millis());
-        }
         Taken::Yes
     }
 
