@@ -13,6 +13,19 @@ const ELSEWHERE: [&str; 5] = [
     "window_has_room",
 ];
 
+/// Where people read of them; the rows are what the tests below print with `--nocapture`.
+const TABLE: &str = include_str!("../../../docs/planted-bugs.md");
+
+#[test]
+fn the_table_names_every_planted_bug() {
+    let names = INVERSIONS.iter().map(|it| (it.name, it.scope));
+    for (name, scope) in names.chain(CONTROLS.iter().skip(1).map(|it| (it.name, it.scope))) {
+        let row = TABLE.lines().find(|line| line.starts_with(&format!("| {name} |")));
+        let row = row.unwrap_or_else(|| panic!("{name} is missing in docs/planted-bugs.md"));
+        assert!(row.contains(&format!("| {scope} |")), "{name} moved to {scope}");
+    }
+}
+
 #[test]
 fn every_planted_bug_is_found() {
     let mut missed = Vec::new();
@@ -20,9 +33,10 @@ fn every_planted_bug_is_found() {
         let report = inversion.hunt();
         match report.counterexample {
             Some(found) => println!(
-                "| {} | `{}` | {} | {} | {} |",
+                "| {} | `{}` | {} | {} | {} | {} |",
                 inversion.name,
                 inversion.method,
+                inversion.about.trim(),
                 inversion.scope,
                 found.anomaly.class,
                 report.states
@@ -59,8 +73,12 @@ fn producers_that_are_wrong_by_construction_are_found() {
         let report = control.hunt();
         let found = report.counterexample.unwrap_or_else(|| panic!("{} not found", control.name));
         println!(
-            "| {} | | {} | {} | {} |",
-            control.name, control.scope, found.anomaly.class, report.states
+            "| {} | | {} | {} | {} | {} |",
+            control.name,
+            control.about.trim(),
+            control.scope,
+            found.anomaly.class,
+            report.states
         );
     }
 }

@@ -19,7 +19,7 @@ fn no_schedule_convicts_the_lane() {
     let (wide, narrow): (Vec<&Scope>, Vec<&Scope>) = SCOPES
         .iter()
         .filter(|scope| scope.name != "everything")
-        .partition(|scope| scope.name == "failover");
+        .partition(|scope| scope.name == "any-fault");
     let reports = thread::scope(|threads| {
         let wide = threads.spawn(|| explore_all(&wide));
         let mut reports = explore_all(&narrow);

@@ -522,6 +522,24 @@ pub const SCOPES: &[Scope] = &[
         ..Scope::BASE
     },
     Scope {
+        name: "any-fault",
+        about: "three batches, two leaders, a fault of any kind, a restart, a deadline",
+        faults: 1,
+        kinds: &[LoseWhole, LoseCut, LoseGone, Elect, Depose, Timeout, Purge, Recreate],
+        codes: &[
+            Before(19),
+            Before(29),
+            Before(87),
+            Before(45),
+            Before(47),
+            After(6),
+            AfterBlind(7),
+        ],
+        restarts: 1,
+        limits: Limits { stops: true, ..Scope::BASE.limits },
+        ..Scope::BASE
+    },
+    Scope {
         name: "everything",
         about: "three batches, two leaders, two faults of any kind, a restart, a deadline",
         faults: 2,
