@@ -154,14 +154,13 @@ impl<F: Flaw> Serial<F> {
             let facts = self.doubt(&item);
             self.tell(&item, Outcome::Unknown(facts));
             self.queue[at].told = true;
-            if F::RENUMBERS {
+            if F::RENUMBERS && self.open.is_none() {
                 // The number is handed on; what became of the record, nobody will know.
                 let reason = candor_core::NeverReason::Abandoned;
                 let told = Item { told: true, ..item };
                 self.tell(&told, Outcome::Never { reason, facts });
                 self.queue.remove(at);
                 self.next = facts.first;
-                self.open = None;
             }
         }
     }
