@@ -50,6 +50,11 @@ pub trait Payload: Clone + Eq + Debug {
     /// A batch without records. Must not allocate.
     fn empty() -> Self;
 
+    /// Makes room for so many bytes, where that saves growing step by step. A hint.
+    fn reserve(&mut self, bytes: usize) {
+        let _ = bytes;
+    }
+
     /// What [`bytes`](Self::bytes) would be after pushing this record (header included).
     fn size_with(&self, timestamp: i64, record: &Self::Record<'_>) -> usize;
 

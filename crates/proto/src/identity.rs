@@ -25,6 +25,8 @@ pub(crate) struct Identities {
     longest: Span,
     seed: u64,
     said: Option<ErrorCode>,
+    /// The caller waits for an id, whether or not there are records.
+    awaited: bool,
 }
 
 impl Identities {
@@ -38,7 +40,14 @@ impl Identities {
             longest,
             seed,
             said: None,
+            awaited: false,
         }
+    }
+
+    /// The caller waits for the first id.
+    pub(crate) fn prepare(&mut self) {
+        self.awaited = self.pool.next(None).is_none();
+        self.foresee();
     }
 
     /// An id will be needed: asks as soon as possible, unless one is on its way or there.
@@ -52,7 +61,7 @@ impl Identities {
     /// Nobody needs an id: what failed so far is not tried again until somebody does.
     pub(crate) fn rest(&mut self) {
         match self.asking {
-            Asking::NotBefore(_) if self.failures > 0 => self.asking = Asking::No,
+            Asking::NotBefore(_) if self.failures > 0 && !self.awaited => self.asking = Asking::No,
             Asking::NotBefore(_) | Asking::No | Asking::Open(_) => {}
         }
     }
@@ -84,6 +93,7 @@ impl Identities {
         self.asking = Asking::No;
         self.failures = 0;
         self.said = None;
+        self.awaited = false;
         core::iter::from_fn(|| self.waiting.pop()).collect()
     }
 
@@ -103,6 +113,26 @@ impl Identities {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_that_the_caller_waits_for_is_asked_for_until_it_comes() {
+        let now = Instant::from_millis(5000);
+        let mut ids = Identities::new(Span::from_millis(100), Span::from_secs(1), 1);
+        let loading = Some(ErrorCode(14));
+        ids.foresee();
+        ids.start(RouteId(1));
+        ids.failed(now, loading);
+        ids.rest();
+        assert_eq!(ids.deadline(), None, "nobody needs one");
+        ids.prepare();
+        ids.start(RouteId(1));
+        ids.failed(now, loading);
+        ids.rest();
+        assert!(ids.deadline().is_some_and(|at| at > now));
+        ids.came(ProducerId::new(7).unwrap());
+        ids.prepare();
+        assert_eq!(ids.deadline(), None, "there is one");
+    }
 
     #[test]
     fn getting_an_id_never_fails_for_good() {

@@ -57,8 +57,14 @@ impl Tickets {
         Ticket(self.next)
     }
 
-    /// Bytes in pages, the one being filled or to be filled next included.
+    /// Bytes in pages that are held.
     pub(crate) fn bytes(&self) -> usize {
+        let filling = usize::from(self.filling.entries.capacity() > 0);
+        (self.pages.len() + filling) * Self::PAGE_BYTES
+    }
+
+    /// Bytes in pages once the next record is in.
+    pub(crate) fn bytes_with_next(&self) -> usize {
         (self.pages.len() + 1) * Self::PAGE_BYTES
     }
 

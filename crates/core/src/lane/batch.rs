@@ -24,6 +24,13 @@ impl Entry {
     }
 }
 
+/// How large a batch became.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Extent {
+    records: usize,
+    bytes: usize,
+}
+
 /// Records without a sequence. Nobody was told anything about them yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Records<P> {
@@ -49,6 +56,16 @@ impl<P: Payload> Records<P> {
 
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// Makes room for a batch like an earlier one.
+    pub(super) fn reserve(&mut self, like: Extent) {
+        self.payload.reserve(like.bytes);
+        self.entries.reserve_exact(like.records);
+    }
+
+    pub(super) fn extent(&self) -> Extent {
+        Extent { records: self.entries.len(), bytes: self.bytes() }
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -11,7 +11,7 @@ use crate::payload::Payload;
 use crate::rules::Rules;
 use crate::time::{Instant, Wakeup};
 
-use super::batch::{Entry, OpenBatch, Past, SealedBatch};
+use super::batch::{Entry, Extent, OpenBatch, Past, SealedBatch};
 
 /// Open batch and queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub(super) struct Intake<P> {
     /// V4: new batches are no larger than this.
     cut: Option<usize>,
     pub(super) last_ticket: Option<Ticket>,
+    /// The batch before: the next one is likely to become as large.
+    usual: Extent,
     queued_bytes: usize,
 }
 
@@ -31,6 +33,7 @@ impl<P: Payload> Intake<P> {
             open: OpenBatch::empty(),
             cut: None,
             last_ticket: None,
+            usual: Extent::default(),
             queued_bytes: 0,
         }
     }
@@ -56,6 +59,9 @@ impl<P: Payload> Intake<P> {
         {
             self.seal();
         }
+        if self.open.records.is_empty() {
+            self.open.records.reserve(self.usual);
+        }
         self.open.due = self.open.due.min(R::due(born, config.linger, deadline));
         self.open.records.push(Entry { ticket, deadline, told: false }, timestamp, record);
         self.last_ticket = Some(ticket);
@@ -67,6 +73,7 @@ impl<P: Payload> Intake<P> {
     fn seal(&mut self) {
         let open = core::mem::replace(&mut self.open, OpenBatch::empty());
         if !open.records.is_empty() {
+            self.usual = open.records.extent();
             self.push_back(open.seal());
         }
     }

@@ -54,7 +54,7 @@ impl<R: Rules> Producer<R> {
         self.foresee();
         let routable = self.cluster.topic(topic).is_some_and(|topic| topic.count() > 0);
         if !routable || self.router.holds(topic) {
-            if !self.budget.fits(admitted.cost + RAW_COST, self.tickets.bytes()) {
+            if !self.budget.fits(admitted.cost + RAW_COST, self.tickets.bytes_with_next()) {
                 self.all_is_due();
                 return Err(Refused { record, why: WhyRefused::Full });
             }
@@ -91,7 +91,7 @@ impl<R: Rules> Producer<R> {
         if least > self.budget.limit() {
             return Err(WhyRefused::TooLarge { size: least, limit: self.budget.limit() });
         }
-        if !self.budget.fits(cost, self.tickets.bytes()) {
+        if !self.budget.fits(cost, self.tickets.bytes_with_next()) {
             return Err(WhyRefused::Full);
         }
         let born = born.min(now);
@@ -109,6 +109,7 @@ impl<R: Rules> Producer<R> {
     /// and takes idempotent producers.
     pub fn prepare(&mut self, now: Instant) {
         self.clock.at(now);
+        self.identities.prepare();
         self.foresee();
     }
 

@@ -286,7 +286,7 @@ impl<R: Rules> Producer<R> {
 
     /// Bytes that records may still take.
     pub fn room(&self) -> usize {
-        let used = self.budget.used() + self.tickets.bytes();
+        let used = self.budget.used() + self.tickets.bytes_with_next();
         self.budget.limit().saturating_sub(used)
     }
 

@@ -190,6 +190,10 @@ impl Payload for RecordBatch {
         }
     }
 
+    fn reserve(&mut self, bytes: usize) {
+        self.buffer.reserve(bytes + 2 * WINDOW);
+    }
+
     fn remove(&mut self, index: u32) {
         self.remove_all(&[index]);
     }
