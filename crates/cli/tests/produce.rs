@@ -275,6 +275,54 @@ fn ctrl_c_ends_within_its_bound_and_accounts_for_every_line() {
 }
 
 #[test]
+fn ctrl_c_with_a_full_buffer_accounts_for_what_waited() {
+    let (server, folder) = (cluster(vec![hold(Release::Never)]), Folder::new());
+    let (ledger, rejects) = (folder.file("ledger"), folder.file("rejects"));
+    let small = ["--property", "buffer.memory=40000", "--property", "batch.size=4000"];
+    let files = ["--ledger", &*ledger, "--rejects", &rejects];
+    let mut run = produce(&server, TOPIC, &[&small[..], &files].concat());
+    run.feed(&lines(3_000));
+    run.await_word("waiting for");
+    let asked = std::time::Instant::now();
+    run.interrupt();
+    let ended = run.wait();
+    assert!(asked.elapsed() < std::time::Duration::from_secs(20), "a bound of 5 s, on a busy host");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let numbers = line_numbers(&folder.objects("ledger"));
+    let last = *numbers.last().unwrap();
+    assert_eq!(numbers, (1..=last).collect::<Vec<_>>());
+    assert!(ended.err.contains(&format!("line {} on was not sent", last + 1)), "{ended:?}");
+    let entries = folder.objects("ledger");
+    let delivered = |one: &&Value| {
+        one["verdict"] == json!("delivered") || one["resolution"] == json!("delivered")
+    };
+    let left = entries.len() - entries.iter().filter(delivered).count();
+    let rejects = folder.objects("rejects");
+    assert_eq!(rejects.len(), left);
+    let cancelled = rejects
+        .iter()
+        .filter(|one| one["reason"].as_str().unwrap().contains("cancelled before it was accepted"));
+    assert!(cancelled.count() > 100, "lines that were read ahead");
+}
+
+#[test]
+fn ctrl_c_at_the_end_does_not_wait_for_the_deadline() {
+    let (server, folder) = (cluster(vec![hold(Release::Never)]), Folder::new());
+    let ledger = folder.file("ledger");
+    let mut run = produce(&server, TOPIC, &["--ledger", &ledger, "--format", "json"]);
+    run.feed(b"one\n");
+    run.end_input();
+    run.await_word("waiting for the broker's answer");
+    let asked = std::time::Instant::now();
+    run.interrupt();
+    let ended = run.wait();
+    assert!(asked.elapsed() < std::time::Duration::from_secs(20), "not 120 s");
+    assert_eq!((ended.code, &ended.json()["complete"]), (Some(1), &json!(true)), "{ended:?}");
+    let entries = folder.objects("ledger");
+    assert_eq!((entries.len(), &entries[0]["verdict"]), (1, &json!("unknown")));
+}
+
+#[test]
 fn ctrl_c_before_a_broker_answers_sends_nothing() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap().to_string();

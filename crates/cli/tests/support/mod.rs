@@ -154,6 +154,11 @@ impl Running {
         stdin.flush().unwrap();
     }
 
+    /// Its input is over.
+    pub(crate) fn end_input(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
     /// Waits until it says something on standard error.
     #[track_caller]
     pub(crate) fn await_word(&mut self, word: &str) {
@@ -192,7 +197,7 @@ impl Running {
 
     /// Its input is over; waits for its end.
     pub(crate) fn end(mut self) -> Ended {
-        drop(self.child.stdin.take());
+        self.end_input();
         self.wait()
     }
 
