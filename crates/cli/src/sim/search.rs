@@ -1,7 +1,10 @@
 //! `candor sim search`: every schedule of a small scope.
 
+use std::num::NonZeroUsize;
+use std::thread;
+
 use anyhow::{Context, bail};
-use candor_sim::search::{INVERSIONS, Inversion, SCOPES, Scope, Shipped, explore, scope, tell};
+use candor_sim::search::{INVERSIONS, Inversion, SCOPES, Scope, Shipped, explore_on, scope, tell};
 
 use crate::ending::Ending;
 use crate::output::say;
@@ -25,8 +28,11 @@ pub(crate) struct Args {
     /// Search for planted bugs instead, each in the scope that must find it.
     #[arg(long, conflicts_with = "replay")]
     planted: bool,
+    /// Threads for the wide scopes [default: one per processor]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
     /// Give up a scope after so many states.
-    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 100_000_000)]
     states: usize,
 }
 
@@ -45,6 +51,11 @@ impl std::str::FromStr for Choices {
 }
 
 impl Args {
+    fn threads(&self) -> usize {
+        let processors = || thread::available_parallelism().ok();
+        self.threads.or_else(processors).map_or(1, NonZeroUsize::get)
+    }
+
     fn scopes(&self) -> anyhow::Result<Vec<&'static Scope>> {
         if self.scope.is_empty() {
             return Ok(SCOPES.iter().collect());
@@ -67,14 +78,14 @@ pub(crate) fn main(args: &Args) -> anyhow::Result<Ending> {
     match &args.replay {
         Some(choices) => replay(&scopes, choices),
         None if args.planted => hunt(&scopes),
-        None => search(&scopes, args.states),
+        None => search(&scopes, args.threads(), args.states),
     }
 }
 
-fn search(scopes: &[&Scope], limit: usize) -> anyhow::Result<Ending> {
+fn search(scopes: &[&Scope], threads: usize, limit: usize) -> anyhow::Result<Ending> {
     let mut well = true;
     for scope in scopes {
-        let report = explore::<Shipped>(scope, limit);
+        let report = explore_on::<Shipped>(threads, scope, limit);
         say(&format!("{report}\n"))?;
         well &= report.closed;
     }
