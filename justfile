@@ -24,6 +24,12 @@ doc:
 search SCOPE="any-fault":
     cargo run --release -p candor-cli -- sim search --scope {{SCOPE}}
 
+# Fuzzes one target of fuzz/bodies; needs cargo-fuzz and nightly. New inputs go to fuzz/target.
+fuzz TARGET SECONDS="60":
+    mkdir -p fuzz/target/corpus/{{TARGET}}
+    cargo +nightly fuzz run {{TARGET}} fuzz/target/corpus/{{TARGET}} fuzz/corpus/{{TARGET}} -- \
+        -max_total_time={{SECONDS}} -max_len=1024
+
 # Everything that continuous integration runs.
 ci:
     .ci/run

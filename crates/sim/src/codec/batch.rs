@@ -236,7 +236,13 @@ impl Record {
             0 => timestamp,
             _ => header.max_timestamp,
         };
-        Ok(Self { offset: header.base_offset + i64::from(place), timestamp, key, value, headers })
+        Ok(Self {
+            offset: header.base_offset.wrapping_add(i64::from(place)),
+            timestamp,
+            key,
+            value,
+            headers,
+        })
     }
 
     fn write(&self, w: &mut Writer, base_timestamp: i64, place: i32) {
