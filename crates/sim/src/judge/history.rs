@@ -116,6 +116,12 @@ pub enum Fact {
         /// What.
         notice: Noticed,
     },
+    /// Something happened to a lane that may end records before their time and that no wire shows: its
+    /// topic was made anew, or memory was needed for others.
+    Disturbed {
+        /// Which lane.
+        lane: Lane,
+    },
     /// A batch was offered.
     Offered {
         /// By which lane.

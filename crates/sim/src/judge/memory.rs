@@ -14,10 +14,10 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn acknowledged(&mut self, now: u64, base_offset: i64, max_timestamp: i64) {
+    pub(super) fn acknowledged(&mut self, now: u64, last_offset: i64, max_timestamp: i64) {
         self.last_zero = Some(now);
-        if self.last_offset.is_none_or(|last| last <= base_offset) {
-            self.last_offset = Some(base_offset);
+        if self.last_offset.is_none_or(|last| last <= last_offset) {
+            self.last_offset = Some(last_offset);
             self.last_timestamp = max_timestamp;
         }
     }

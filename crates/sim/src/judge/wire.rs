@@ -387,9 +387,13 @@ impl Wire {
         }
     }
 
-    /// Whether some batch in doubt may have been forgotten by the broker (S20, *resendable*).
+    /// Whether some batch in doubt may have been forgotten by the broker (S20, *resendable*). What was
+    /// given up under an older identity is not resent.
     fn is_stale(&self, now: u64) -> bool {
-        (0..self.contents.len()).filter(|&at| self.in_doubt(at)).any(|at| {
+        let identity = self.current_identity();
+        let may_be_resent =
+            |at: &usize| self.contents[*at].1.identity == identity && self.in_doubt(*at);
+        (0..self.contents.len()).filter(may_be_resent).any(|at| {
             let content = &self.contents[at].1;
             content.purged
                 || self.settings.forgets(now, content.first_offer)
@@ -593,6 +597,7 @@ impl Wire {
             known @ (Fate::NotAppended | Fate::Appended | Fate::Doubtful) => known,
         };
         let max_timestamp = self.contents[at].1.max_timestamp;
+        let last_offset = reply.base_offset + i64::from(self.contents[at].1.count) - 1;
         let content = &mut self.contents[at].1;
         content.corrupt = content.corrupt.saturating_add(u8::from(reply.code == 2)).min(3);
         content.permanent |= is_permanent(reply.code) || content.corrupt == 3;
@@ -604,7 +609,7 @@ impl Wire {
                 let current = self.contents[at].1.identity == self.current_identity();
                 if reply.code == 0 {
                     self.acknowledged |= current;
-                    self.memory.acknowledged(now, reply.base_offset, max_timestamp);
+                    self.memory.acknowledged(now, last_offset, max_timestamp);
                 }
                 self.take_slots(at);
             }

@@ -17,13 +17,13 @@ macro_rules! decisions {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         /// The decisions of some rules, as a value.
         #[derive(Clone, Copy, Debug)]
-        pub(super) struct Decisions {
+        pub(crate) struct Decisions {
             $($name: fn($($type),*) -> $result,)*
         }
 
         impl Decisions {
             /// Those of `R`.
-            pub(super) const fn of<R: Rules>() -> Self {
+            pub(crate) const fn of<R: Rules>() -> Self {
                 Self { $($name: R::$name,)* }
             }
         }
@@ -42,11 +42,11 @@ thread_local! {
 
 /// The rules in force on this thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bent;
+pub(crate) struct Bent;
 
 impl Bent {
     /// Does something with these decisions in force.
-    pub(super) fn under<T>(decisions: Decisions, task: impl FnOnce() -> T) -> T {
+    pub(crate) fn under<T>(decisions: Decisions, task: impl FnOnce() -> T) -> T {
         let before = IN_FORCE.replace(decisions);
         let result = task();
         IN_FORCE.set(before);

@@ -38,6 +38,11 @@ pub struct Inversion {
 }
 
 impl Inversion {
+    /// What it decides.
+    pub(crate) const fn decisions(&self) -> Decisions {
+        self.decisions
+    }
+
     /// Searches for it in its scope.
     pub fn hunt(&self) -> Report {
         let scope = scopes::scope(self.scope).unwrap_or(&super::Scope::BASE);

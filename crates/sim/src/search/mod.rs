@@ -19,6 +19,7 @@ mod scopes;
 mod step;
 mod world;
 
+pub(crate) use bent::{Bent, Decisions};
 pub use controls::{CONTROLS, Control};
 pub use explore::{Counterexample, Report, explore, explore_on, steps_of, tell};
 pub use inversions::{INVERSIONS, Inversion};

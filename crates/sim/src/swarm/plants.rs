@@ -1,0 +1,135 @@
+//! Planted bugs: what a swarm that finds nothing must be able to find.
+
+use candor_core::rules::Rules;
+use candor_core::{LeaderEpoch, Span};
+
+use super::run::{Options, run_with};
+use crate::judge::Class;
+use crate::search::{Bent, Decisions, INVERSIONS};
+
+macro_rules! plants {
+    ($($(#[doc = $about:literal])+ $name:ident {
+        fn $method:ident($($argument:tt)*) -> $result:ty $body:block
+    })*) => {
+        $(
+            $(#[doc = $about])+
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            struct $name;
+
+            impl Rules for $name {
+                fn $method($($argument)*) -> $result $body
+            }
+        )*
+
+        /// Bugs in what concerns several partitions, or bytes: no search over one lane sees them.
+        const BYTES: &[(&str, &str, Decisions)] = &[
+            $((stringify!($name), stringify!($method), Decisions::of::<$name>())),*
+        ];
+    };
+}
+
+plants! {
+    /// Whoever was heard last is the leader.
+    LastWordLeads {
+        fn follows_leader(_: LeaderEpoch, _: LeaderEpoch) -> bool {
+            true
+        }
+    }
+    /// A partition may stand in a request twice.
+    TwiceInRequest {
+        fn may_repeat_in_request() -> bool {
+            true
+        }
+    }
+    /// Brokers may take as long as we do.
+    PatientBroker {
+        fn produce_timeout(request_timeout: Span, _: Option<Span>) -> Span {
+            request_timeout
+        }
+    }
+    /// Unknowns may hold all memory.
+    UnknownsHoldAll {
+        fn unknown_share(memory: usize) -> usize {
+            memory
+        }
+    }
+    /// Nobody waits until bytes are sent.
+    BottomlessWindow {
+        fn window_has_room(_: usize, _: usize) -> bool {
+            true
+        }
+    }
+}
+
+/// A planted bug.
+///
+/// ```
+/// use candor_sim::swarm::plants;
+/// assert!(plants().iter().any(|plant| plant.method() == "window_has_room"));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Plant {
+    name: &'static str,
+    method: &'static str,
+    decisions: Decisions,
+}
+
+/// Where a planted bug was found, and as what.
+///
+/// ```
+/// use candor_sim::judge::Class;
+/// let found = candor_sim::swarm::PlantFound { seed: 3, classes: vec![Class::Lost] };
+/// assert_eq!(found.seed, 3);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlantFound {
+    /// The first seed that shows it.
+    pub seed: u64,
+    /// What the judge calls it.
+    pub classes: Vec<Class>,
+}
+
+/// All planted bugs: those of the search, and those that only bytes show.
+#[must_use]
+pub fn plants() -> Vec<Plant> {
+    let bytes = BYTES.iter().map(|(name, method, decisions)| Plant {
+        name,
+        method,
+        decisions: *decisions,
+    });
+    let lanes = INVERSIONS.iter().map(|inversion| Plant {
+        name: inversion.name,
+        method: inversion.method,
+        decisions: inversion.decisions(),
+    });
+    bytes.chain(lanes).collect()
+}
+
+impl Plant {
+    /// Its name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The method of `Rules` that it overrides.
+    #[must_use]
+    pub const fn method(&self) -> &'static str {
+        self.method
+    }
+
+    /// Runs seeds from 0 on until one shows it, at most so many.
+    #[must_use]
+    pub fn hunt(&self, seeds: u64) -> Option<PlantFound> {
+        let options = Options::default();
+        Bent::under(self.decisions, || {
+            (0..seeds).find_map(|seed| {
+                let report = run_with::<Bent>(seed, &options);
+                let mut classes = report.classes;
+                classes.sort_unstable();
+                classes.dedup();
+                (!classes.is_empty()).then_some(PlantFound { seed, classes })
+            })
+        })
+    }
+}

@@ -1,0 +1,297 @@
+//! What the run did is put before the judge: topic by topic, since topics differ in whether record
+//! timestamps age the brokers' memory.
+
+use std::collections::BTreeSet;
+
+use candor_core::rules::Rules;
+
+use super::book::{NOWHERE, lane};
+use super::rows::Trouble;
+use super::run::{Report, Verdicts, complaint_line};
+use super::world::{MANY, World};
+use crate::broker::Profile;
+use crate::judge::{
+    Class, Entry, Fact, Finding, History, Lane, Log, LogBatch, LogIs, Noticed, Said, Settings, Stored,
+    judge, slice,
+};
+
+/// Judges a run that is over.
+pub(super) fn judge_world<R: Rules>(world: &mut World<R>, mut report: Report) -> Report {
+    let entries = world.book.settled_entries();
+    for topic in 0..world.scenario.topics.len() as u32 {
+        let history = history_of(world, topic, &entries);
+        judge_topic(world, topic, &history, &mut report);
+    }
+    for complaint in &world.book.complaints {
+        report.anomalies.push(complaint_line(complaint));
+        report.classes.push(complaint.anomaly.class);
+        if report.slice.is_empty()
+            && let (Some(lane), Some(record)) = (complaint.lane, complaint.anomaly.record)
+        {
+            let history = history_of(world, lane.topic, &entries);
+            let blame = crate::judge::Blame::Client;
+            let anomaly = complaint.anomaly.record(record);
+            report.slice = slice(&history, &Finding { lane: Some(lane), anomaly, blame });
+        }
+    }
+    report.trace = world.book.hash();
+    report.troubles = world.book.troubles.clone();
+    report.verdicts = verdicts(world);
+    report.timeline = world.book.take_timeline();
+    report
+}
+
+fn judge_topic<R: Rules>(world: &World<R>, topic: u32, history: &History, report: &mut Report) {
+    let found = judge(history);
+    report.excused += found.excused.len();
+    for finding in found.anomalies {
+        if is_excused(world, topic, history, &finding) {
+            report.excused += 1;
+            continue;
+        }
+        if report.slice.is_empty() {
+            report.slice = slice(history, &finding);
+        }
+        report.anomalies.push(finding.to_string());
+        report.classes.push(finding.anomaly.class);
+    }
+}
+
+fn verdicts<R: Rules>(world: &World<R>) -> Verdicts {
+    let counts = world.producer.stats().counts;
+    Verdicts {
+        accepted: counts.accepted,
+        delivered: counts.delivered,
+        not_delivered: counts.not_delivered,
+        unknown: counts.unknown,
+    }
+}
+
+/// Whether Produce names topics rather than their ids: then a topic that was made anew takes what
+/// was meant for the old one, and no producer can help it.
+fn goes_by_name(profile: Profile) -> bool {
+    profile.max_versions().produce < 13
+}
+
+fn is_excused<R: Rules>(
+    world: &World<R>,
+    topic: u32,
+    history: &History,
+    finding: &Finding,
+) -> bool {
+    is_excused_by_name(world, topic, finding)
+        || is_appended_again(history, finding)
+        || is_same_moment(history, finding)
+        || is_against_a3(world, finding)
+        || is_murky(world, finding)
+        || is_abandoned(world, finding)
+        || is_forgotten(world, history, finding)
+}
+
+/// At an abandon, which no wire shows, what is in doubt behind a refused batch counts as not written
+/// though it is still open (V3, end of rules 7).
+fn is_abandoned<R: Rules>(world: &World<R>, finding: &Finding) -> bool {
+    finding.anomaly.class == Class::EarlyBump
+        && (is_tight(world)
+            || finding.lane.is_some_and(|lane| world.book.hidden.contains(&lane)))
+}
+
+/// Memory is so small that unknowns may be given up for it (L5).
+fn is_tight<R: Rules>(world: &World<R>) -> bool {
+    world.scenario.has(Trouble::BufferFull)
+}
+
+/// What was given up may appear behind what came later, once the broker has forgotten the later epoch
+/// too, because of old record timestamps (A3, S20). Nobody was told otherwise.
+fn is_forgotten<R: Rules>(world: &World<R>, history: &History, finding: &Finding) -> bool {
+    let Some(record) = finding.anomaly.record.filter(|_| finding.anomaly.class == Class::Reorder)
+    else {
+        return false;
+    };
+    let never = |entry: &Entry| {
+        matches!(entry.fact, Fact::Resolution { record: r, said: Said::Unknown } if r == record)
+    };
+    let old = world.book.troubles.get(Trouble::OldTimestamps as usize) > 0;
+    old && history.entries.iter().any(never)
+}
+
+/// A batch was deleted together with what the broker knew of it, and so appended again (A3): the same
+/// sequence stands in the log twice.
+fn is_appended_again(history: &History, finding: &Finding) -> bool {
+    let Some(lane) = finding.lane.filter(|_| finding.anomaly.class == Class::SeqReuse) else {
+        return false;
+    };
+    history.excuses.iter().any(|e| (e.topic, e.partition) == (lane.topic, lane.partition))
+}
+
+fn was_recreated<R: Rules>(world: &World<R>, topic: u32) -> bool {
+    world.nemesis.retired.iter().any(|(retired, ..)| *retired == topic)
+}
+
+fn is_excused_by_name<R: Rules>(world: &World<R>, topic: u32, finding: &Finding) -> bool {
+    was_recreated(world, topic)
+        && is_about_places(finding.anomaly.class)
+        && goes_by_name(world.scenario.profile)
+}
+
+/// The broker forgot us though it must not: what is concluded from its answers may be wrong (A3).
+fn is_against_a3<R: Rules>(world: &World<R>, finding: &Finding) -> bool {
+    is_about_places(finding.anomaly.class)
+        && finding.lane.is_some_and(|lane| world.meddler.forgotten.contains(&lane))
+}
+
+fn is_about_places(class: Class) -> bool {
+    matches!(
+        class,
+        Class::Lost
+            | Class::WrongOffset
+            | Class::Duplicate
+            | Class::Ghost
+            | Class::Reorder
+            | Class::SeqGap
+            | Class::SeqReuse
+            | Class::OutOfTurn
+            | Class::OffsetBack
+    )
+}
+
+/// A lane was given up by one answer of a turn (K7), and a later one of the same turn shows that the
+/// record was refused: better told now than `Unknown`.
+fn is_same_moment(history: &History, finding: &Finding) -> bool {
+    let (Some(lane), Some(record)) = (finding.lane, finding.anomaly.record) else { return false };
+    if finding.anomaly.class != Class::Hasty {
+        return false;
+    }
+    let verdict = |fact: &Fact| matches!(fact, Fact::Verdict { record: r, .. } if *r == record);
+    let gives_up = |fact: &Fact| match fact {
+        Fact::Notice { lane: l, notice } => *l == lane && *notice == Noticed::Unfenced,
+        _ => false,
+    };
+    let told = history.entries.iter().find(|entry| verdict(&entry.fact)).map(|entry| entry.at);
+    history.entries.iter().any(|entry| Some(entry.at) == told && gives_up(&entry.fact))
+}
+
+/// Whether it is uncertain which attempts the lane orphaned, so that passes cannot be counted.
+fn is_murky<R: Rules>(world: &World<R>, finding: &Finding) -> bool {
+    let record = finding.anomaly.record.and_then(|record| usize::try_from(record).ok());
+    let page = record.and_then(|record| world.book.pages.get(record));
+    // What was refused and told so is not asked for any more.
+    let over = page.is_some_and(|page| page.said == Some(Said::NotDelivered));
+    let murky = |lane: Lane| world.routes.was_murky(lane.topic, lane.partition);
+    finding.anomaly.class == Class::FalseAlarm && (over || finding.lane.is_some_and(murky))
+}
+
+fn history_of<R: Rules>(world: &World<R>, topic: u32, entries: &[Entry]) -> History {
+    let mut mine: BTreeSet<u64> = BTreeSet::new();
+    let mut kept = disturbances(world, topic);
+    for entry in entries {
+        let keep = match &entry.fact {
+            Fact::Intent { record, lane, .. } => {
+                let keep = lane.topic == topic;
+                if keep {
+                    mine.insert(*record);
+                }
+                keep
+            }
+            Fact::Accepted { record }
+            | Fact::Refused { record }
+            | Fact::Cancelled { record }
+            | Fact::Verdict { record, .. }
+            | Fact::Resolution { record, .. } => mine.contains(record),
+            Fact::Notice { lane, .. }
+            | Fact::Disturbed { lane }
+            | Fact::Offered { lane, .. }
+            | Fact::Answered { lane, .. }
+            | Fact::Ended { lane, .. }
+            | Fact::Routed { lane, .. } => lane.topic == topic,
+            Fact::Closing { .. } | Fact::Killed { .. } | Fact::Stall { .. } => true,
+        };
+        if keep {
+            kept.push(entry.clone());
+        }
+    }
+    if was_recreated(world, topic) {
+        forget_log_starts(&mut kept);
+    }
+    let plan = world.scenario.topics.get(topic as usize);
+    History {
+        settings: Settings {
+            slack: 0,
+            state_ttl: Some(world.scenario.state_ttl),
+            // The judge does not know either that what was acknowledged last was of another log.
+            timestamps_count: plan.is_none_or(|plan| !plan.log_append_time)
+                && !was_recreated(world, topic),
+            trust_base_offset: world.scenario.trust_base_offset,
+            wire: true,
+            stop: false,
+            // A fifth less by jitter.
+            backoff: world.scenario.backoff / 5 * 4,
+            log: LogIs::ShownAtTheEnd,
+            first_sequence: 0,
+        },
+        entries: kept,
+        logs: logs_of(world, topic),
+        excuses: world.nemesis.excuses.clone(),
+        closed: world.closed,
+    }
+}
+
+/// A topic that was made anew has another log, which may begin before the old one did (S18): the judge
+/// knows of one log only, so it is shown no beginning at all.
+fn forget_log_starts(entries: &mut [Entry]) {
+    for entry in entries {
+        if let Fact::Answered { reply: Some(reply), .. } = &mut entry.fact {
+            reply.log_start = -1;
+        }
+    }
+}
+
+/// Lanes whose records were ended early for reasons that stand on no wire: memory, another topic id,
+/// or record timestamps, until the first 0 tells that the topic has its own.
+fn disturbances<R: Rules>(world: &World<R>, topic: u32) -> Vec<Entry> {
+    let plan = world.scenario.topics.get(topic as usize);
+    let careful = plan.is_some_and(|plan| plan.log_append_time)
+        || was_recreated(world, topic)
+        || is_tight(world);
+    let careful = (NOWHERE..MANY).filter(|_| careful).map(|partition| lane(topic, partition));
+    let hidden = world.book.hidden.iter().filter(|lane| lane.topic == topic).copied();
+    careful.chain(hidden).map(|lane| Entry { at: 0, fact: Fact::Disturbed { lane } }).collect()
+}
+
+fn logs_of<R: Rules>(world: &World<R>, topic: u32) -> Vec<Log> {
+    let Some(plan) = world.scenario.topics.get(topic as usize) else { return Vec::new() };
+    let there = world.net.cluster().partitions().filter(|(name, ..)| *name == plan.name).count();
+    let now = (0..there as i32).map(|partition| Log {
+        topic,
+        partition,
+        batches: world.whole_log(&plan.name, topic, partition),
+    });
+    let now: Vec<Log> = now.collect();
+    let mut held = stored(&now);
+    let mut logs = now;
+    for (retired, partition, batches) in world.nemesis.retired.iter().rev() {
+        if *retired != topic {
+            continue;
+        }
+        let mut batches = batches.clone();
+        if goes_by_name(world.scenario.profile) {
+            batches.retain(|batch| !batch.records.iter().any(|one| held.contains(&number(one))));
+        }
+        let log = Log { topic, partition: *partition, batches };
+        held.extend(stored(std::slice::from_ref(&log)));
+        logs.insert(0, log);
+    }
+    logs
+}
+
+fn number(stored: &Stored) -> u64 {
+    match stored {
+        Stored::Ours(record) => *record,
+        Stored::Foreign | Stored::Corrupt => u64::MAX,
+    }
+}
+
+fn stored(logs: &[Log]) -> BTreeSet<u64> {
+    let batches = logs.iter().flat_map(|log| &log.batches);
+    batches.flat_map(|batch: &LogBatch| batch.records.iter().map(number)).collect()
+}
