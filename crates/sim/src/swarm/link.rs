@@ -158,7 +158,8 @@ impl Link {
     /// The socket takes what it can; gives how many bytes, and whether the connection broke.
     pub(super) fn drain(&mut self) -> (usize, bool) {
         let at_once = self.traits.drain.map_or(usize::MAX, |(bytes, _)| bytes);
-        let allowed = self.traits.breaks_out.map_or(u64::MAX, |at| at.saturating_sub(self.accepted));
+        let allowed =
+            self.traits.breaks_out.map_or(u64::MAX, |at| at.saturating_sub(self.accepted));
         let n = self.outbox.len().min(at_once);
         let n = n.min(usize::try_from(allowed).unwrap_or(usize::MAX));
         let bytes = self.outbox.split_to(n);
@@ -170,7 +171,8 @@ impl Link {
 
     /// The next bytes for the broker; none if the network keeps them.
     pub(super) fn next_out(&mut self) -> Bytes {
-        let allowed = self.traits.mute_out.map_or(u64::MAX, |at| at.saturating_sub(self.out_delivered));
+        let allowed =
+            self.traits.mute_out.map_or(u64::MAX, |at| at.saturating_sub(self.out_delivered));
         let n = self.out.len().min(self.traits.chunk);
         let n = n.min(usize::try_from(allowed).unwrap_or(usize::MAX));
         self.out_delivered += n as u64;

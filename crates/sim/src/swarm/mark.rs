@@ -23,7 +23,13 @@ pub(super) enum Shape {
 }
 
 /// A mark followed by `filler` bytes.
-pub(super) fn marked(run: u32, record: u64, topic: u32, key: Option<&[u8]>, filler: usize) -> Vec<u8> {
+pub(super) fn marked(
+    run: u32,
+    record: u64,
+    topic: u32,
+    key: Option<&[u8]>,
+    filler: usize,
+) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(MARK + filler);
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&run.to_be_bytes());
@@ -67,8 +73,7 @@ pub(super) fn read(run: u32, topic: u32, record: &Record) -> Stored {
     if checksum(bytes, key) != u32::from_be_bytes(number(bytes, MARK - 4)) {
         return Stored::Corrupt;
     }
-    if u32::from_be_bytes(number(bytes, 4)) != run
-        || u32::from_be_bytes(number(bytes, 16)) != topic
+    if u32::from_be_bytes(number(bytes, 4)) != run || u32::from_be_bytes(number(bytes, 16)) != topic
     {
         return Stored::Foreign;
     }
@@ -100,7 +105,8 @@ mod tests {
             spoiled[at] ^= 1;
             assert_eq!(read(7, 2, &record(&spoiled, b"k")), Stored::Corrupt, "{at}");
         }
-        let header = Record::new(0, None, None).with_header(b"mark", Some(&marked(7, 4, 2, None, 0)));
+        let header =
+            Record::new(0, None, None).with_header(b"mark", Some(&marked(7, 4, 2, None, 0)));
         assert_eq!(read(7, 2, &header), Stored::Ours(4));
     }
 }

@@ -108,9 +108,8 @@ impl Meddler {
 
     pub(super) fn answered(&mut self, lane: Lane, reply: Option<Reply>) {
         self.losses.remove(&lane);
-        let doubt = reply.is_none_or(|reply| {
-            AFTER.contains(&reply.code) || NOBODY_KNOWS.contains(&reply.code)
-        });
+        let doubt = reply
+            .is_none_or(|reply| AFTER.contains(&reply.code) || NOBODY_KNOWS.contains(&reply.code));
         if doubt {
             self.doubted.insert(lane);
         }
@@ -203,9 +202,7 @@ impl<R: Rules> World<R> {
         let Attempt { producer_id, epoch, first, content, .. } = *attempt;
         let offers = self.meddler.contents.get(&(lane, producer_id, epoch, first, content));
         let first_offer = offers == Some(&1);
-        if first_offer
-            && let Some(step) = self.meddler.next_step((lane.topic, lane.partition))
-        {
+        if first_offer && let Some(step) = self.meddler.next_step((lane.topic, lane.partition)) {
             return self.ambush(lane, attempt, step);
         }
         if first_offer && self.draws(Trouble::ConflictCode) && self.rng.permille(200) {
@@ -452,4 +449,3 @@ fn garbled(frame: &[u8], cut: usize) -> Vec<u8> {
     short.extend_from_slice(frame.get(4..4 + length).unwrap_or_default());
     short
 }
-

@@ -92,11 +92,8 @@ pub struct PlantFound {
 /// All planted bugs: those of the search, and those that only bytes show.
 #[must_use]
 pub fn plants() -> Vec<Plant> {
-    let bytes = BYTES.iter().map(|(name, method, decisions)| Plant {
-        name,
-        method,
-        decisions: *decisions,
-    });
+    let bytes =
+        BYTES.iter().map(|(name, method, decisions)| Plant { name, method, decisions: *decisions });
     let lanes = INVERSIONS.iter().map(|inversion| Plant {
         name: inversion.name,
         method: inversion.method,

@@ -137,9 +137,7 @@ impl Scenario {
             topics: Self::draw_topics(rng),
             nemesis_every,
             permille,
-            replicate_every: rng
-                .permille(400)
-                .then(|| rng.pick(&[1, 5, 50]).unwrap_or(5) * MS),
+            replicate_every: rng.permille(400).then(|| rng.pick(&[1, 5, 50]).unwrap_or(5) * MS),
             expiration,
             state_ttl,
             request_timeout,

@@ -268,4 +268,3 @@ impl fmt::Display for Summary {
         Ok(())
     }
 }
-

@@ -113,9 +113,11 @@ pub(super) fn strip(asked: &Asked, request: &ProduceRequest) -> Vec<u8> {
 pub(super) fn rewrite(asked: &Asked, frame: Vec<u8>, throttle_ms: i32) -> (Vec<u8>, Delivered) {
     let bytes = Bytes::from(frame);
     let version = asked.header.version;
-    let decoded = asked.header.open_answer(bytes.slice(4..)).ok().and_then(|(_, mut r)| {
-        ProduceResponse::decode(&mut r, version).ok()
-    });
+    let decoded = asked
+        .header
+        .open_answer(bytes.slice(4..))
+        .ok()
+        .and_then(|(_, mut r)| ProduceResponse::decode(&mut r, version).ok());
     let Some(mut response) = decoded else { return (bytes.to_vec(), Delivered::Other) };
     response.throttle_ms = throttle_ms;
     for (key, index, meddling) in &asked.meddled {
@@ -158,10 +160,9 @@ fn meddle(response: &mut ProduceResponse, key: &TopicKey, index: i32, meddling: 
             one.record_errors = named.iter().map(wrong).collect();
             match topic.and_then(|at| response.topics.get_mut(at)) {
                 Some(topic) => topic.partitions.push(one),
-                None => response.topics.push(crate::codec::ProducedTopic {
-                    key: key.clone(),
-                    partitions: vec![one],
-                }),
+                None => response
+                    .topics
+                    .push(crate::codec::ProducedTopic { key: key.clone(), partitions: vec![one] }),
             }
         }
         Meddling::Instead { code, offset } => {

@@ -11,8 +11,8 @@ use super::run::{Report, Verdicts, complaint_line};
 use super::world::{MANY, World};
 use crate::broker::Profile;
 use crate::judge::{
-    Class, Entry, Fact, Finding, History, Lane, Log, LogBatch, LogIs, Noticed, Said, Settings, Stored,
-    judge, slice,
+    Class, Entry, Fact, Finding, History, Lane, Log, LogBatch, LogIs, Noticed, Said, Settings,
+    Stored, judge, slice,
 };
 
 /// Judges a run that is over.
@@ -92,8 +92,7 @@ fn is_excused<R: Rules>(
 /// though it is still open (V3, end of rules 7).
 fn is_abandoned<R: Rules>(world: &World<R>, finding: &Finding) -> bool {
     finding.anomaly.class == Class::EarlyBump
-        && (is_tight(world)
-            || finding.lane.is_some_and(|lane| world.book.hidden.contains(&lane)))
+        && (is_tight(world) || finding.lane.is_some_and(|lane| world.book.hidden.contains(&lane)))
 }
 
 /// Memory is so small that unknowns may be given up for it (L5).
@@ -108,9 +107,7 @@ fn is_forgotten<R: Rules>(world: &World<R>, history: &History, finding: &Finding
     else {
         return false;
     };
-    let never = |entry: &Entry| {
-        matches!(entry.fact, Fact::Resolution { record: r, said: Said::Unknown } if r == record)
-    };
+    let never = |entry: &Entry| matches!(entry.fact, Fact::Resolution { record: r, said: Said::Unknown } if r == record);
     let old = world.book.troubles.get(Trouble::OldTimestamps as usize) > 0;
     old && history.entries.iter().any(never)
 }

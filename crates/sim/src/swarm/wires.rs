@@ -430,7 +430,8 @@ impl<R: Rules> World<R> {
         while let Some(frame) = self.links.get_mut(&conn).and_then(Link::next_frame) {
             self.forward(conn, frame);
         }
-        let over = self.links.get(&conn).is_some_and(|l| l.phase == Phase::Over && l.out.is_empty());
+        let over =
+            self.links.get(&conn).is_some_and(|l| l.phase == Phase::Over && l.out.is_empty());
         if over {
             return self.hang_up(conn);
         }
@@ -440,9 +441,7 @@ impl<R: Rules> World<R> {
     /// Whether bytes of a record are still to be taken by a socket.
     pub(super) fn is_on_its_way(&self, record: u64) -> bool {
         self.links.values().any(|link| {
-            link.offered
-                .iter()
-                .any(|one| one.end > link.told_sent && one.records.contains(&record))
+            link.offered.iter().any(|one| one.end > link.told_sent && one.records.contains(&record))
         })
     }
 }
@@ -524,10 +523,9 @@ impl<R: Rules> World<R> {
             Delivered::Garbled => link.deaf = true,
             Delivered::Metadata(metadata) => self.routes.hear(&metadata, &self.scenario.topics),
             Delivered::Produce { correlation, replies, hints, throttle_ms } => {
-                let (mine, others) =
-                    std::mem::take(&mut link.offered).into_iter().partition(|offered| {
-                        offered.correlation == correlation
-                    });
+                let (mine, others) = std::mem::take(&mut link.offered)
+                    .into_iter()
+                    .partition(|offered| offered.correlation == correlation);
                 link.offered = others;
                 if throttle_ms > 0 {
                     // Told in milliseconds from when it is read.
@@ -592,4 +590,3 @@ fn summary(header: &RequestHeader, request: &Request) -> String {
         }
     }
 }
-

@@ -568,9 +568,7 @@ impl<R: Rules> World<R> {
     /// Whether something is drawn to happen now, of those troubles that belong to the run.
     pub(super) fn draws(&mut self, trouble: Trouble) -> bool {
         use super::scenario::Dice;
-        self.rough
-            && self.scenario.has(trouble)
-            && self.rng.permille(self.scenario.permille)
+        self.rough && self.scenario.has(trouble) && self.rng.permille(self.scenario.permille)
     }
 
     /// Whether there are events of a kind.
