@@ -91,13 +91,16 @@ impl<'r> Flight<'r> {
         wants: Wants,
     ) -> Poll<Result<Ticket, NotDelivered>> {
         let waker = (wants == Wants::Verdict).then_some(cx.waker());
-        let start = |state: &mut State, now| match state.append(now, born, record, waker) {
-            Ok(ticket) => Ok(Stage::Accepted(ticket)),
-            Err(Refused { record, why: WhyRefused::Full }) => {
-                let topic = Arc::from(record.topic());
-                Ok(Stage::InLine { id: state.join(born, record, cx.waker()), topic })
+        let start = |state: &mut State, now| {
+            let born = state.clock.at(born);
+            match state.append(now, born, record, waker) {
+                Ok(ticket) => Ok(Stage::Accepted(ticket)),
+                Err(Refused { record, why: WhyRefused::Full }) => {
+                    let topic = Arc::from(record.topic());
+                    Ok(Stage::InLine { id: state.join(born, record, cx.waker()), topic })
+                }
+                Err(refused) => Err(NotDelivered::from(refused)),
             }
-            Err(refused) => Err(NotDelivered::from(refused)),
         };
         match self.shared.enter(start) {
             Ok(stage) => {

@@ -158,8 +158,7 @@ impl<R: Runtime> Producer<R> {
     /// The record is handed back, with the reason: no room, or it can never be accepted.
     #[allow(clippy::result_large_err, reason = "the record comes back without an allocation")]
     pub fn try_send<'r>(&self, record: Record<'r>) -> Result<Handle, Refused<'r>> {
-        let born = self.shared.monotonic();
-        let ticket = self.shared.enter(|state, now| state.append(now, born, record, None))?;
+        let ticket = self.shared.enter(|state, now| state.append(now, now, record, None))?;
         Ok(Handle::new(Arc::clone(&self.shared), ticket))
     }
 

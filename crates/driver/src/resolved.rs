@@ -61,7 +61,7 @@ impl Future for Resolved {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Resolution> {
         let (shared, ticket) = (Arc::clone(self.0.shared()), self.0.ticket());
         let claimed =
-            shared.enter(|state, _| state.slots.claim_resolution(ticket, cx, &mut state.wakers));
+            shared.with(|state| state.slots.claim_resolution(ticket, cx, &mut state.wakers));
         match claimed {
             Poll::Pending => Poll::Pending,
             Poll::Ready(resolved) => {

@@ -157,7 +157,7 @@ impl Future for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if !self.over {
-            self.shared.enter(|state, _| state.slots.detach(self.ticket, &mut state.wakers));
+            self.shared.with(|state| state.slots.detach(self.ticket, &mut state.wakers));
         }
     }
 }

@@ -102,12 +102,13 @@ impl<'r, I: Iterator<Item = Record<'r>>> SendAll<'r, I> {
     }
 
     fn accept(&mut self, state: &mut State, now: Instant, cx: &Context<'_>) {
+        let born = state.clock.at(self.born);
         while let Some(record) = self.burst.pop_front() {
-            match state.append(now, self.born, record, None) {
+            match state.append(now, born, record, None) {
                 Ok(ticket) => self.sent.push_back(Sent::Accepted(ticket)),
                 Err(Refused { record, why: WhyRefused::Full }) => {
                     let topic = Arc::from(record.topic());
-                    self.in_line = Some((state.join(self.born, record, cx.waker()), topic));
+                    self.in_line = Some((state.join(born, record, cx.waker()), topic));
                     return;
                 }
                 Err(refused) => self.sent.push_back(Sent::Ended(refused.into())),

@@ -95,6 +95,19 @@ impl Shared {
         let now = state.clock.at(monotonic);
         let result = act(&mut state, now);
         let ring = state.wants_driver();
+        self.leave(state, ring);
+        result
+    }
+
+    /// The same for what is neither told to the machine nor asked of it: no clock, no driver.
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let result = act(&mut state);
+        self.leave(state, false);
+        result
+    }
+
+    fn leave(&self, mut state: MutexGuard<'_, State>, ring: bool) {
         let wakers = (!state.wakers.is_empty()).then(|| core::mem::take(&mut state.wakers));
         drop(state);
         if ring {
@@ -103,7 +116,6 @@ impl Shared {
         if let Some(mut wakers) = wakers {
             wakers.fire();
         }
-        result
     }
 
     /// The state, for the driver, after a look at both clocks. A panic elsewhere while the lock was
@@ -136,7 +148,7 @@ impl Shared {
 
     /// Asks for a verdict, or waits for it.
     pub(crate) fn claim(self: &Arc<Self>, ticket: Ticket, cx: &Context<'_>) -> Poll<Verdict> {
-        let claimed = self.enter(|state, _| state.claim(ticket, cx));
+        let claimed = self.with(|state| state.claim(ticket, cx));
         claimed.map(|(claimed, place)| self.verdict(ticket, claimed, place))
     }
 
@@ -167,7 +179,7 @@ impl Shared {
 
     /// Nobody will ask for this record's resolution any more.
     pub(crate) fn forget(&self, ticket: Ticket) {
-        self.enter(|state, _| state.slots.detach_resolution(ticket, &mut state.wakers));
+        self.with(|state| state.slots.detach_resolution(ticket, &mut state.wakers));
     }
 }
 
@@ -187,6 +199,10 @@ impl State {
 
     /// Whether the driver must look earlier than it would; once per turn of it.
     fn wants_driver(&mut self) -> bool {
+        // It was rung already, and has not looked yet: nothing can be earlier.
+        if self.armed == Instant::EPOCH {
+            return false;
+        }
         let wants = self.deadline() < self.armed;
         if wants {
             self.armed = Instant::EPOCH;
@@ -199,7 +215,7 @@ impl State {
     pub(crate) fn append<'r>(
         &mut self,
         now: Instant,
-        born: Monotonic,
+        born: Instant,
         record: Record<'r>,
         waker: Option<&Waker>,
     ) -> Result<Ticket, Refused<'r>> {
@@ -209,14 +225,13 @@ impl State {
         if !self.line.is_empty() {
             return Err(Refused { record, why: WhyRefused::Full });
         }
-        let ticket = self.machine.append(now, self.clock.at(born), record)?;
+        let ticket = self.machine.append(now, born, record)?;
         self.slots.open(ticket, waker.cloned());
         Ok(ticket)
     }
 
     /// Waits for room, behind all others.
-    pub(crate) fn join(&mut self, born: Monotonic, record: Record<'_>, waker: &Waker) -> LineId {
-        let born = self.clock.at(born);
+    pub(crate) fn join(&mut self, born: Instant, record: Record<'_>, waker: &Waker) -> LineId {
         let deadline = self.machine.deadline_of(born, &record);
         let waker = waker.clone();
         self.line.join(InLine { born, deadline, record: record.into_owned(), waker })

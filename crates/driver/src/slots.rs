@@ -320,7 +320,7 @@ impl Slots {
                 if let Slot::Awaiting(waker) = core::mem::replace(slot, Slot::Free) {
                     wakers.retire(Some(waker));
                 }
-                self.release(ticket);
+                self.free(ticket);
             }
             Slot::Free
             | Slot::Pending
@@ -372,20 +372,20 @@ impl Slots {
     fn free(&mut self, ticket: Ticket) {
         if let Some((segment, at)) = self.find(ticket) {
             segment.slots[at] = Slot::Free;
-            self.release(ticket);
+            segment.used -= 1;
+            if segment.used == 0 {
+                self.retire(ticket);
+            }
         }
     }
 
-    /// A slot became free: so may its segment, once all its tickets were issued.
-    fn release(&mut self, ticket: Ticket) {
+    /// The last slot in use of a segment became free: so does the segment, once all its tickets were
+    /// issued.
+    fn retire(&mut self, ticket: Ticket) {
         let number = ticket.0 / SEGMENT as u64;
         let issued = self.next >= (number + 1) * SEGMENT as u64;
-        let Some((segment, _)) = self.find(ticket) else { return };
-        segment.used -= 1;
-        if segment.used > 0 || !issued {
-            return;
-        }
-        let index = (number - self.first) as usize;
+        let index = number.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
+        let Some(index) = index.filter(|_| issued) else { return };
         let segment = self.segments.get_mut(index).and_then(Option::take);
         let room = self.spare.len() < SPARE;
         self.spare.extend(segment.filter(|_| room));

@@ -36,7 +36,8 @@ pub(crate) struct Slot<R: Rules> {
 /// S16: bytes of attempts that are not sent yet live on, and count, whatever became of their records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unsent {
-    attempts: BTreeSet<AttemptId>,
+    /// Sorted.
+    attempts: Vec<AttemptId>,
     /// Bytes to be given back once all attempts up to this one are out.
     deferred: VecDeque<(AttemptId, usize)>,
 }
@@ -44,7 +45,9 @@ pub(crate) struct Unsent {
 impl Unsent {
     /// An attempt was queued.
     pub(crate) fn offered(&mut self, attempt: AttemptId) {
-        self.attempts.insert(attempt);
+        if let Err(place) = self.attempts.binary_search(&attempt) {
+            self.attempts.insert(place, attempt);
+        }
     }
 
     /// Records ended: gives the bytes that may be given back now.
@@ -59,7 +62,9 @@ impl Unsent {
 
     /// An attempt is out, or its connection over: gives the bytes that may be given back now.
     pub(crate) fn out(&mut self, attempt: AttemptId) -> usize {
-        self.attempts.remove(&attempt);
+        if let Ok(place) = self.attempts.binary_search(&attempt) {
+            self.attempts.remove(place);
+        }
         let first = self.attempts.first().copied();
         let mut bytes = 0;
         while let Some(&(last, deferred)) = self.deferred.front() {
@@ -163,13 +168,19 @@ impl<R: Rules> Lanes<R> {
     /// Takes the lanes that may have a batch for the connection; put them back with
     /// [`put_ready`](Self::put_ready).
     pub(crate) fn take_ready(&mut self, conn: RouteId) -> LaneList {
-        self.ready.remove(&conn).unwrap_or_default()
+        self.ready.get_mut(&conn).map(core::mem::take).unwrap_or_default()
     }
 
+    /// Puts them back, and the room that they had: it is needed again with the next batch.
     pub(crate) fn put_ready(&mut self, conn: RouteId, list: LaneList) {
-        if !list.is_empty() {
-            self.ready.insert(conn, list);
+        if let Some(seat) = self.ready.get_mut(&conn) {
+            *seat = list;
         }
+    }
+
+    /// The connection is over: nothing is ready for it any more.
+    pub(crate) fn forget_ready(&mut self, conn: RouteId) {
+        self.ready.remove(&conn);
     }
 }
 

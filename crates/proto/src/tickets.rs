@@ -3,7 +3,7 @@
 //! Tickets are dense, so they live in pages that appear and vanish whole: no allocation per record,
 //! and one record that stays for hours keeps one page, not all that came after it.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use candor_core::Ticket;
 
@@ -45,7 +45,8 @@ pub(crate) struct Tickets {
     next: u64,
     /// The page that is being filled, apart from the others for speed. Empty: none is.
     filling: Page,
-    pages: BTreeMap<u64, Page>,
+    /// The full ones in order, each with its number. Without gaps, as a rule, among the newest.
+    pages: VecDeque<(u64, Page)>,
 }
 
 impl Tickets {
@@ -80,25 +81,35 @@ impl Tickets {
         if self.next.is_multiple_of(PAGE) {
             let full = core::mem::take(&mut self.filling);
             if full.live > 0 {
-                self.pages.insert(ticket.0 / PAGE, full);
+                self.pages.push_back((ticket.0 / PAGE, full));
             }
         }
         ticket
     }
 
+    /// Where in `pages` the one with this number is. Counted from the newest it is nearly always
+    /// where it would be if none was missing; a search in a tree costs as much as all the rest.
+    fn position(&self, number: u64) -> Option<usize> {
+        let (newest, _) = self.pages.back()?;
+        let behind = usize::try_from(newest.checked_sub(number)?).ok()?;
+        let guess = (self.pages.len() - 1).checked_sub(behind);
+        let is_it = |index: &usize| self.pages.get(*index).is_some_and(|(at, _)| *at == number);
+        guess.filter(is_it).or_else(|| self.pages.binary_search_by_key(&number, |(at, _)| *at).ok())
+    }
+
     fn page(&mut self, number: u64) -> Option<&mut Page> {
         if number == self.next / PAGE {
-            Some(&mut self.filling)
-        } else {
-            self.pages.get_mut(&number)
+            return Some(&mut self.filling);
         }
+        let position = self.position(number)?;
+        self.pages.get_mut(position).map(|(_, page)| page)
     }
 
     /// The record, unless it ended.
     pub(crate) fn get(&self, ticket: Ticket) -> Option<Entry> {
         let number = ticket.0 / PAGE;
         let filling = number == self.next / PAGE;
-        let page = if filling { &self.filling } else { self.pages.get(&number)? };
+        let page = if filling { &self.filling } else { &self.pages.get(self.position(number)?)?.1 };
         *page.entries.get((ticket.0 % PAGE) as usize)?
     }
 
@@ -127,8 +138,10 @@ impl Tickets {
         let page = self.page(number)?;
         let entry = page.entries.get_mut((ticket.0 % PAGE) as usize)?.take()?;
         page.live -= 1;
-        if page.live == 0 {
-            self.pages.remove(&number);
+        if page.live == 0
+            && let Some(position) = self.position(number)
+        {
+            self.pages.remove(position);
         }
         Some(entry)
     }

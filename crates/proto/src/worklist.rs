@@ -1,6 +1,6 @@
 //! A queue in which everything stands once.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use crate::lanes::LaneKey;
 
@@ -8,17 +8,20 @@ use crate::lanes::LaneKey;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Worklist<T> {
     order: VecDeque<T>,
-    members: BTreeSet<T>,
+    /// What is in it, sorted. A set would be as empty as the queue most of the time, and allocate
+    /// anew each time that it is not.
+    members: Vec<T>,
 }
 
 impl<T: Copy + Ord> Worklist<T> {
     pub(crate) const fn new() -> Self {
-        Self { order: VecDeque::new(), members: BTreeSet::new() }
+        Self { order: VecDeque::new(), members: Vec::new() }
     }
 
     /// Queues it, unless it stands there.
     pub(crate) fn push(&mut self, item: T) {
-        if self.members.insert(item) {
+        if let Err(place) = self.members.binary_search(&item) {
+            self.members.insert(place, item);
             self.order.push_back(item);
         }
     }
@@ -26,7 +29,9 @@ impl<T: Copy + Ord> Worklist<T> {
     /// Takes out the first.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let item = self.order.pop_front()?;
-        self.members.remove(&item);
+        if let Ok(place) = self.members.binary_search(&item) {
+            self.members.remove(place);
+        }
         Some(item)
     }
 

@@ -148,7 +148,7 @@ async fn send(args: &Args, producer: &Producer, load: &Load, n: u64) -> anyhow::
         let record = Record::to(&*args.topic).partition(partition).value(load.value(i));
         let handle = match producer.try_send(record) {
             Ok(handle) => handle,
-            Err(refused) => wait_for_room(producer, refused).await?,
+            Err(refused) => again(producer, refused, &mut outstanding, &mut samples).await?,
         };
         outstanding.push_back((handle, stamp));
         if outstanding.len() >= most {
@@ -159,15 +159,22 @@ async fn send(args: &Args, producer: &Producer, load: &Load, n: u64) -> anyhow::
     Ok(samples)
 }
 
-async fn wait_for_room(producer: &Producer, refused: Refused<'_>) -> anyhow::Result<Handle> {
-    match refused.why {
-        WhyRefused::Full => producer.enqueue(refused.record).await.map_err(anyhow::Error::from),
-        WhyRefused::TooLarge { .. }
-        | WhyRefused::BadTopic
-        | WhyRefused::BadPartition
-        | WhyRefused::Closed
-        | WhyRefused::Stopped => Err(anyhow!(NotDelivered::from(refused))),
+/// Sends a record for which there was no room. Verdicts make some: a quarter of all that are
+/// outstanding is awaited, so that the driver has its turn seldom.
+async fn again(
+    producer: &Producer,
+    mut refused: Refused<'_>,
+    outstanding: &mut Outstanding,
+    samples: &mut Samples,
+) -> anyhow::Result<Handle> {
+    while refused.why == WhyRefused::Full && !outstanding.is_empty() {
+        settle(outstanding, outstanding.len() * 3 / 4, samples).await;
+        refused = match producer.try_send(refused.record) {
+            Ok(handle) => return Ok(handle),
+            Err(refused) => refused,
+        };
     }
+    Err(anyhow!(NotDelivered::from(refused)))
 }
 
 /// Awaits verdicts until so many records are left without one.

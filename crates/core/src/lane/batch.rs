@@ -58,10 +58,11 @@ impl<P: Payload> Records<P> {
         self.entries.is_empty()
     }
 
-    /// Makes room for a batch like an earlier one.
+    /// Makes room for a batch like an earlier one, and for an eighth more: one that becomes a
+    /// little larger would double its room.
     pub(super) fn reserve(&mut self, like: Extent) {
-        self.payload.reserve(like.bytes);
-        self.entries.reserve_exact(like.records);
+        self.payload.reserve(like.bytes + like.bytes / 8);
+        self.entries.reserve_exact(like.records + like.records / 8);
     }
 
     pub(super) fn extent(&self) -> Extent {

@@ -130,7 +130,7 @@ impl<R: Rules> Producer<R> {
             }
         }
         self.timers.arm(Timer::Connection(conn), None);
-        self.lanes.take_ready(conn);
+        self.lanes.forget_ready(conn);
         self.todo.push(Chore::Close);
         Ok(())
     }

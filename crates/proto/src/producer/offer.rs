@@ -9,7 +9,6 @@ use super::Producer;
 use crate::connection::{Conn, Entry, Request, Versions};
 use crate::lanes::LaneKey;
 use crate::rules_local::goes_alone;
-use crate::worklist::LaneList;
 
 /// Bytes that a request has beside topics and client id, at most.
 const AROUND_REQUEST: usize = 64;
@@ -71,7 +70,7 @@ impl<R: Rules> Producer<R> {
         let size = AROUND_REQUEST + self.terms.client_id.len();
         let mut load =
             Load { naming: None, alone: false, batches: Vec::new(), size, earliest: None };
-        let mut asked = LaneList::default();
+        let mut asked = Vec::with_capacity(ready.len());
         for _ in 0..ready.len() {
             let Some(key) = ready.pop() else { break };
             match self.ask_lane(now, conn, versions, key, &mut load) {
@@ -84,7 +83,7 @@ impl<R: Rules> Producer<R> {
                 Asked::Nothing => self.lanes_todo.push(key),
             }
         }
-        while let Some(key) = asked.pop() {
+        for key in asked {
             if self.lanes.get(key).is_some_and(|slot| slot.lane.offerable(now)) {
                 ready.push(key);
             }
