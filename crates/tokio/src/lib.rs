@@ -34,6 +34,11 @@ use tokio::time::Sleep;
 
 pub use candor_driver::*;
 
+/// The samples of the README, so that they compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 /// A producer on tokio.
 ///
 /// ```
