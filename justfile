@@ -7,6 +7,14 @@ _default:
 kafka *ARGS:
     tests/kafka/run.sh {{ARGS}}
 
+# Real Kafka under seeded plans of faults for so many minutes, three nodes behind byte proxies.
+kafka-faults SEED="1" MINUTES="60" *ARGS:
+    tests/kafka/run.sh faults --seed {{SEED}} --minutes {{MINUTES}} {{ARGS}}
+
+# Other people's clients (librdkafka, Java, franz-go) on `candor broker`.
+kafka-peers *ARGS:
+    tests/kafka/run.sh peers {{ARGS}}
+
 # The test suite that needs nothing but Rust.
 test:
     cargo test --workspace

@@ -15,16 +15,24 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
+import java.util.Set;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.NewPartitionReassignment;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.ElectionType;
+import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.Utils;
@@ -74,6 +82,12 @@ public final class Foreign {
             case "connect":
                 bootstrap = a[1];
                 return bootstrap;
+            case "config":
+                return config(a[1], a[2], a[3]);
+            case "delete":
+                return delete(a[1]);
+            case "lead":
+                return lead(a[1], Integer.parseInt(a[2]), Integer.parseInt(a[3]));
             case "create":
                 return create(a[1], Integer.parseInt(a[2]), Short.parseShort(a[3]), Arrays.asList(a).subList(4, a.length));
             case "dump":
@@ -95,13 +109,53 @@ public final class Foreign {
         return p;
     }
 
+    /** Gives up early: while brokers are down, the caller has its own patience. */
+    private Admin admin() {
+        Properties p = properties();
+        p.put("request.timeout.ms", "3000");
+        p.put("default.api.timeout.ms", "6000");
+        return Admin.create(p);
+    }
+
+    /** Sets one configuration of a topic, or with an empty value gives it back its default. */
+    private String config(String topic, String key, String value) throws Exception {
+        ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
+        AlterConfigOp.OpType type = value.isEmpty() ? AlterConfigOp.OpType.DELETE : AlterConfigOp.OpType.SET;
+        AlterConfigOp op = new AlterConfigOp(new ConfigEntry(key, value), type);
+        try (Admin admin = admin()) {
+            admin.incrementalAlterConfigs(Map.of(resource, List.of(op))).all().get();
+        }
+        return topic;
+    }
+
+    private String delete(String topic) throws Exception {
+        try (Admin admin = admin()) {
+            admin.deleteTopics(List.of(topic)).all().get();
+        }
+        return topic;
+    }
+
+    /** A node leads a partition from now on: it becomes the preferred one, and then it is elected. */
+    private String lead(String topic, int partition, int node) throws Exception {
+        TopicPartition place = new TopicPartition(topic, partition);
+        try (Admin admin = admin()) {
+            List<Integer> replicas = new ArrayList<>(List.of(node));
+            admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).partitions().get(partition)
+                    .replicas().stream().map(Node::id).filter(id -> id != node).forEach(replicas::add);
+            admin.alterPartitionReassignments(Map.of(place, Optional.of(new NewPartitionReassignment(replicas))))
+                    .all().get();
+            admin.electLeaders(ElectionType.PREFERRED, Set.of(place)).all().get();
+        }
+        return place.toString();
+    }
+
     private String create(String topic, int partitions, short replicas, List<String> configs) throws Exception {
         Map<String, String> config = new HashMap<>();
         for (String c : configs) {
             int at = c.indexOf('=');
             config.put(c.substring(0, at), c.substring(at + 1));
         }
-        try (Admin admin = Admin.create(properties())) {
+        try (Admin admin = admin()) {
             admin.createTopics(List.of(new NewTopic(topic, partitions, replicas).configs(config))).all().get();
         }
         return topic;

@@ -1,10 +1,14 @@
 //! Applications of `candor-tokio` that the harness on real Kafka runs and judges: see README.md beside this file.
 //!
-//! `candor-kafka SCENARIO BOOTSTRAP TOPIC` tells what happened as one JSON object per line.
+//! `candor-kafka SCENARIO BOOTSTRAP TOPIC` tells what happened as one JSON object per line;
+//! `candor-kafka faults ..` is described in `faults/mod.rs`.
+
+mod faults;
 
 use std::future::{Future, poll_fn};
 use std::io::Write as _;
 use std::pin::Pin;
+use std::process::ExitCode;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -20,10 +24,19 @@ const PRODUCERS: u64 = 10;
 const RECORDS_EACH: u64 = 200;
 const VALUE_BYTES: usize = 10_000;
 
-#[tokio::main]
-async fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [scenario, bootstrap, topic] = arguments.as_slice() else {
+    match arguments.split_first() {
+        Some((first, rest)) if first == "faults" => {
+            Ok(if faults::run(rest)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        _ => scenario(&arguments).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+#[tokio::main]
+async fn scenario(arguments: &[String]) -> Result<()> {
+    let [scenario, bootstrap, topic] = arguments else {
         bail!("usage: candor-kafka concurrent|ten|paused|moved BOOTSTRAP TOPIC");
     };
     let config = Config::new(bootstrap.split(','));

@@ -166,6 +166,8 @@ class Cluster:
             node.properties.write_text(text + "".join(f"{line}\n" for line in extra))
             self.nodes.append(node)
         self.replicas = nodes
+        # What tools use beside a byte proxy: the listener of the nodes among themselves.
+        self.internal = ",".join(f"{HOST}:{port}" for port in internal)
 
     @property
     def bootstrap(self):

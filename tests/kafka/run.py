@@ -1,4 +1,5 @@
-"""The run behind `just kafka`: every scenario on one and on three nodes; or those that are named."""
+"""The run behind `just kafka`: every scenario on one and on three nodes, then a plan of faults and the peers of `candor broker`; or
+those that are named."""
 
 import argparse
 import signal
@@ -8,7 +9,9 @@ import traceback
 from pathlib import Path
 
 import cluster
+import faults
 import foreign
+import peers
 import scenarios
 
 
@@ -17,7 +20,9 @@ def arguments():
     parser.add_argument("--version", default="4.4.0", help="of Kafka")
     parser.add_argument("--bin", type=Path, required=True, help="where `candor` and `candor-kafka` were built to")
     parser.add_argument("--nodes", type=int, choices=(1, 3), help="only on so many nodes")
-    parser.add_argument("only", nargs="*", metavar="SCENARIO", help="concurrent peer file ten paused moved doubt million")
+    parser.add_argument("--seed", type=int, default=1, help="of the plan of faults")
+    parser.add_argument("--minutes", type=float, default=2.5, help="how long the plan of faults is")
+    parser.add_argument("only", nargs="*", metavar="SCENARIO", help="concurrent peer file ten paused moved doubt million faults peers")
     return parser.parse_args()
 
 
@@ -57,6 +62,11 @@ def main():
         if chosen and options.nodes in (None, nodes):
             failures += run(options, nodes, chosen)
             ran += len(chosen)
+    others = (("faults", lambda: faults.run(options, options.seed, options.minutes)), ("peers", lambda: peers.run(options)))
+    for name, runs in others:
+        if name in options.only or (not options.only and options.nodes is None):
+            done, failed = runs()
+            ran, failures = ran + done, failures + failed
     print(f"{ran} scenarios, {failures} failed")
     sys.exit(failures > 0 or ran == 0)
 

@@ -452,6 +452,23 @@ fn connect_waits_for_a_broker_or_says_why_there_is_none() {
 }
 
 #[test]
+fn connect_asks_again_while_a_node_has_no_producer_ids_yet() {
+    // What real nodes answer to the first such request after their start (COORDINATOR_LOAD_IN_PROGRESS).
+    let refusal = |nth, code| format!("request:22:{nth} answer:{code}:before").parse().unwrap();
+    let refusing = |faults| Executor::new(Settings { faults, ..settings(1) });
+    let mut executor = refusing(vec![refusal(1, 14), refusal(2, 14)]);
+    let (world, config) = (executor.world.clone(), Config::new(executor.world.bootstrap()));
+    let producer = executor.block_on(Producer::connect_on(world.clone(), config)).unwrap();
+    assert_eq!(world.lock().net.taken_up(22), 3);
+    assert!(executor.block_on(producer.send(record(1))).is_delivered());
+
+    let mut executor = refusing(vec![refusal(1, 31)]);
+    let (world, config) = (executor.world.clone(), Config::new(executor.world.bootstrap()));
+    let error = executor.block_on(Producer::connect_on(world, config)).unwrap_err();
+    assert!(matches!(error, ConnectError::NoProducerId(code) if code.0 == 31), "{error}");
+}
+
+#[test]
 fn what_can_never_be_sent_is_refused_at_once() {
     let (mut executor, producer) = start(settings(1));
     let verdict = executor.block_on(producer.send(Record::to("no such topic!")));

@@ -69,8 +69,7 @@ impl InitProducerIdRequest {
 ///
 /// ```
 /// use candor_sim::codec::InitProducerIdResponse;
-/// let refused = InitProducerIdResponse { error: 42, producer_id: -1, producer_epoch: -1 };
-/// assert_eq!(refused.encode(1).len(), 16);
+/// assert_eq!(InitProducerIdResponse::refused(42).encode(1).len(), 16);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitProducerIdResponse {
@@ -83,6 +82,11 @@ pub struct InitProducerIdResponse {
 }
 
 impl InitProducerIdResponse {
+    /// No id, with this code.
+    pub const fn refused(error: i16) -> Self {
+        Self { error, producer_id: -1, producer_epoch: -1 }
+    }
+
     /// The body, as a broker writes it.
     pub fn encode(&self, version: i16) -> Vec<u8> {
         let mut w = Writer::new(version >= 2);

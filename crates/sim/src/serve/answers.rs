@@ -43,7 +43,7 @@ pub(super) fn init_producer_id(
         Ok((producer_id, producer_epoch)) => {
             InitProducerIdResponse { error: 0, producer_id, producer_epoch }
         }
-        Err(error) => InitProducerIdResponse { error, producer_id: -1, producer_epoch: -1 },
+        Err(error) => InitProducerIdResponse::refused(error),
     }
 }
 

@@ -76,7 +76,8 @@ pub enum Effect {
     CutReply(usize),
     /// The connection ends after so many bytes of the request; it is not acted upon.
     CutRequest(usize),
-    /// The triggering partition, or all of the request's, gets this code.
+    /// The triggering partition, or all of the request's, gets this code; so does an
+    /// InitProducerId (code 14 is what a node answers that has just started), before only.
     Answer {
         /// The error code.
         code: i16,

@@ -5,8 +5,8 @@ use super::net::{ConnectionId, Net, millis};
 use super::{answers, produce, versions};
 use crate::broker::{self, NodeId, Scripted, Stop, code};
 use crate::codec::{
-    API_VERSIONS, ApiVersionsResponse, FetchRequest, FetchResponse, MetadataRequest,
-    ProduceRequest, Request, RequestHeader, TopicKey, Uuid, error,
+    API_VERSIONS, ApiVersionsResponse, FetchRequest, FetchResponse, InitProducerIdResponse,
+    MetadataRequest, ProduceRequest, Request, RequestHeader, TopicKey, Uuid, error,
 };
 
 /// Who asks, and when.
@@ -92,9 +92,10 @@ impl Net {
             Request::ApiVersions(of) => {
                 answers::api_versions(profile, &of, version).encode(version)
             }
-            Request::InitProducerId(of) => {
-                answers::init_producer_id(cluster, asked.node, &of).encode(version)
-            }
+            Request::InitProducerId(of) => match plan.script(None, -1, Moment::Before) {
+                Some(code) => InitProducerIdResponse::refused(code).encode(version),
+                None => answers::init_producer_id(cluster, asked.node, &of).encode(version),
+            },
             Request::ListOffsets(of) => {
                 answers::list_offsets(cluster, asked.node, &of).encode(version)
             }
