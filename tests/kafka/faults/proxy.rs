@@ -324,3 +324,117 @@ async fn read(source: Option<&OwnedReadHalf>) -> Option<Vec<u8>> {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panic")]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::super::wire::tests::produce;
+    use super::*;
+
+    /// A broker of one connection, and the proxy in front of it.
+    fn world() -> (TcpListener, u16, Proxies) {
+        let (broker, port, proxies, _) = watched();
+        (broker, port, proxies)
+    }
+
+    fn watched() -> (TcpListener, u16, Proxies, Arc<Wire>) {
+        let broker = TcpListener::bind("127.0.0.1:0").unwrap();
+        // A port that was free a moment ago.
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let ports = [(free, broker.local_addr().unwrap().port())];
+        let wire = Arc::new(Wire::default());
+        let proxies = Proxies::start(&ports, &wire).unwrap();
+        (broker, free, proxies, wire)
+    }
+
+    /// Both ends of a connection through the proxy, after a byte in each direction.
+    fn connect(broker: &TcpListener, port: u16) -> (TcpStream, TcpStream) {
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let mut served = broker.accept().unwrap().0;
+        client.write_all(b"?").unwrap();
+        assert_eq!(bytes(&mut served, 1), b"?");
+        served.write_all(b"!").unwrap();
+        assert_eq!(bytes(&mut client, 1), b"!");
+        (client, served)
+    }
+
+    fn bytes(stream: &mut TcpStream, count: usize) -> Vec<u8> {
+        let mut read = vec![0; count];
+        stream.read_exact(&mut read).unwrap();
+        read
+    }
+
+    /// All that still comes; a reset is an end as well.
+    fn rest(stream: &mut TcpStream) -> Vec<u8> {
+        let mut read = Vec::new();
+        // What was read before an error stays.
+        let _ended = stream.read_to_end(&mut read);
+        read
+    }
+
+    #[test]
+    fn what_is_held_arrives_although_the_client_is_gone() {
+        let (broker, port, proxies, wire) = watched();
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let mut served = broker.accept().unwrap().0;
+        proxies.rule(0, |rule| rule.requests = Flow::Hold);
+        let request = produce(b"late", 0);
+        client.write_all(&request).unwrap();
+        while wire.told().0.requests == 0 {
+            thread::yield_now();
+        }
+        proxies.rule(0, |rule| rule.orphans += 1);
+        assert_eq!(rest(&mut client), b"", "the client's side is cut at once");
+        served.set_nonblocking(true).unwrap();
+        assert!(served.read(&mut [0; 9]).is_err(), "and nothing came yet");
+        served.set_nonblocking(false).unwrap();
+        proxies.rule(0, |rule| rule.requests = Flow::Pass);
+        assert_eq!(rest(&mut served), request);
+        proxies.stop();
+    }
+
+    #[test]
+    fn a_connection_breaks_after_so_many_bytes() {
+        let (broker, port, proxies) = world();
+        let (mut client, mut served) = connect(&broker, port);
+        proxies.rule(0, |rule| rule.requests = Flow::Break(3, 1));
+        client.write_all(b"abcdef").unwrap();
+        assert_eq!(rest(&mut served), b"abc");
+        assert_eq!(rest(&mut client), b"");
+        proxies.stop();
+    }
+
+    #[test]
+    fn lost_answers_are_followed_by_nothing() {
+        let (broker, port, proxies) = world();
+        let (mut client, mut served) = connect(&broker, port);
+        proxies.rule(0, |rule| rule.replies = Flow::Break(2, 1));
+        served.write_all(b"answer").unwrap();
+        assert_eq!(rest(&mut client), b"an");
+        proxies.rule(0, |rule| rule.replies = Flow::Lose);
+        let (mut client, mut served) = {
+            let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            (client, broker.accept().unwrap().0)
+        };
+        served.write_all(b"answer").unwrap();
+        served.shutdown(std::net::Shutdown::Write).unwrap();
+        assert_eq!(rest(&mut client), b"");
+        proxies.stop();
+    }
+
+    #[test]
+    fn a_cut_ends_both_sides_and_new_connections_are_made() {
+        let (broker, port, proxies) = world();
+        let (mut client, mut served) = connect(&broker, port);
+        proxies.rule(0, |rule| rule.cuts += 1);
+        assert_eq!((rest(&mut client), rest(&mut served)), (Vec::new(), Vec::new()));
+        drop(connect(&broker, port));
+        proxies.rule(0, |rule| rule.door = Door::Refuse);
+        let mut refused = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        assert_eq!(rest(&mut refused), b"");
+        proxies.stop();
+    }
+}

@@ -191,12 +191,13 @@ impl Frames {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use candor_sim::codec::{BatchBuilder, ProducePartition, ProduceTopic, Record};
 
     use super::*;
 
-    fn produce(value: &[u8], first: i32) -> Vec<u8> {
+    /// A whole Produce request with one record.
+    pub(crate) fn produce(value: &[u8], first: i32) -> Vec<u8> {
         let batch =
             BatchBuilder::new(4_000, 0, first).record(Record::new(1, None, Some(value))).build();
         let request = ProduceRequest {
