@@ -32,6 +32,10 @@ doc:
 search SCOPE="any-fault":
     cargo run --release -p candor-cli -- sim search --scope {{SCOPE}}
 
+# One scenario, or all of a directory; docs/replays.md tells how they are written.
+replay FILE="crates/sim/replays" *ARGS:
+    cargo run -p candor-cli -- sim run {{FILE}} {{ARGS}}
+
 # Fuzzes one target of fuzz/bodies; needs cargo-fuzz and nightly. New inputs go to fuzz/target.
 fuzz TARGET SECONDS="60":
     mkdir -p fuzz/target/corpus/{{TARGET}}

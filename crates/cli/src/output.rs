@@ -1,8 +1,10 @@
 //! What all commands write, and how they fail to.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use anyhow::Context;
+use candor_sim::timeline::Page;
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -33,6 +35,14 @@ pub(crate) fn say_json(object: &impl Serialize) -> anyhow::Result<()> {
 /// Writes a line to standard error. If nobody reads that, there is nobody to tell.
 pub(crate) fn complain(line: &str) {
     let _told = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Writes a page into a file, and says so.
+pub(crate) fn write_page(out: &Path, page: &Page) -> anyhow::Result<()> {
+    std::fs::write(out, page.render())
+        .with_context(|| format!("cannot write {}", out.display()))?;
+    complain(&format!("see {}", out.display()));
+    Ok(())
 }
 
 /// A number with its thousands apart: 10 000 reads better than 10000.

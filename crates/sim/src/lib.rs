@@ -7,6 +7,8 @@
 pub mod broker;
 pub mod codec;
 pub mod judge;
+pub mod replay;
 pub mod search;
 pub mod serve;
 pub mod swarm;
+pub mod timeline;

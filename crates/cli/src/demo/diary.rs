@@ -29,7 +29,8 @@ pub(crate) struct Diary {
 pub(crate) struct Page {
     /// Its content.
     pub(crate) text: Vec<u8>,
-    read: u64,
+    /// When it was read, in microseconds since the beginning.
+    pub(crate) read: u64,
     due: u64,
     /// What was said first, and when.
     pub(crate) verdict: Option<(u64, Fate)>,
@@ -109,6 +110,11 @@ impl Page {
     /// How long its verdict took, in microseconds.
     pub(crate) fn took(&self) -> Option<u64> {
         self.verdict.map(|(at, _)| at.saturating_sub(self.read))
+    }
+
+    /// When its verdict was heard.
+    pub(crate) fn told(&self) -> Option<u64> {
+        self.verdict.map(|(at, _)| at)
     }
 
     fn hear(&mut self, at: u64, heard: &Heard<'_>) {

@@ -2,6 +2,7 @@
 //! who then reads the log.
 
 mod diary;
+mod page;
 mod picture;
 mod plan;
 mod records;
@@ -52,6 +53,9 @@ pub(crate) struct Args {
     /// Which faults come when.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Draw what happened as well: one page that needs nothing else.
+    #[arg(long, value_name = "OUT")]
+    html: Option<PathBuf>,
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<Ending> {
@@ -74,6 +78,9 @@ pub(crate) fn main(args: Args) -> anyhow::Result<Ending> {
     match args.format {
         Format::Json => say_json(&trial.summary(&outcome.counts))?,
         Format::Text => say(&picture::draw(args.seed, &acts, &diary, &trial, &outcome))?,
+    }
+    if let Some(out) = &args.html {
+        crate::output::write_page(out, &page::draw(args.seed, &acts, &diary, &trial, &outcome))?;
     }
     if let End::Failed(error) = outcome.end {
         return Err(error);

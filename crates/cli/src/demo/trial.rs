@@ -63,6 +63,11 @@ impl Trial {
         &self.stored
     }
 
+    /// The log, by partition.
+    pub(crate) fn batches(&self) -> Vec<&[LogBatch]> {
+        self.history.logs.iter().map(|log| &*log.batches).collect()
+    }
+
     fn count(&self, wanted: impl Fn(Class) -> bool) -> u64 {
         self.report.anomalies.iter().filter(|found| wanted(found.anomaly.class)).count() as u64
     }
