@@ -59,7 +59,7 @@ fn bar(partition: usize, batch: &LogBatch, diary: &Diary) -> Vec<Event> {
     };
     let numbers: Vec<u64> = batch.records.iter().filter_map(number).collect();
     let pages = || numbers.iter().filter_map(|number| diary.page(*number));
-    let told = pages().filter_map(|page| page.resolution.map(|(at, _)| at).or(page.told()));
+    let told = pages().filter_map(|page| page.resolution.map(|(at, _)| at).or_else(|| page.told()));
     let (Some(from), Some(to)) = (pages().map(|page| page.read).min(), told.max()) else {
         return Vec::new();
     };
