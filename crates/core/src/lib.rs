@@ -25,7 +25,7 @@ pub use event::{Answer, Append, Event, HandedOver, PartitionResponse};
 pub use ids::{
     AttemptId, Identity, LeaderEpoch, Offset, ProducerEpoch, ProducerId, RouteId, Sequence, Ticket,
 };
-pub use lane::{Digest, Lane, Usage};
+pub use lane::{Digest, Lane, Names, Usage};
 pub use payload::{Frozen, Payload};
 pub use pool::{Pool, PoolIndex};
 pub use time::{Deadline, Instant, Span, Wakeup};

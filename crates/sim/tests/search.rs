@@ -1,16 +1,22 @@
 //! The shipped lane in all small scopes: no schedule convicts it, and each scope is closed.
+#![allow(clippy::expect_used, reason = "a test's helpers may fail the test")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
-use candor_core::Lane;
-use candor_core::testing::Counted;
-use candor_sim::search::{Report, SCOPES, Scope, explore};
+use candor_core::rules::{Class, Honest, Rules};
+use candor_sim::search::{
+    Fault, Plan, Report, SCOPES, Say, Scope, Shipped, Ticks, explore, explore_wide, scope,
+};
 
 /// More states than any scope that is run here has.
-const LIMIT: usize = 2_000_000;
+const LIMIT: usize = 20_000_000;
+
+/// Scopes that `candor sim search` is for: see `just search-nightly`.
+const LONG: [&str; 1] = ["everything"];
 
 fn explore_all(scopes: &[&Scope]) -> Vec<Report> {
-    scopes.iter().map(|scope| explore::<Lane<Counted>>(scope, LIMIT)).collect()
+    scopes.iter().map(|scope| explore::<Shipped>(scope, LIMIT)).collect()
 }
 
 #[test]
@@ -18,7 +24,7 @@ fn no_schedule_convicts_the_lane() {
     // The widest scope has a thread of its own: the others together take as long.
     let (wide, narrow): (Vec<&Scope>, Vec<&Scope>) = SCOPES
         .iter()
-        .filter(|scope| scope.name != "everything")
+        .filter(|scope| !LONG.contains(&scope.name))
         .partition(|scope| scope.name == "any-fault");
     let reports = thread::scope(|threads| {
         let wide = threads.spawn(|| explore_all(&wide));
@@ -36,4 +42,98 @@ fn no_schedule_convicts_the_lane() {
     let states: usize = reports.iter().map(|report| report.states).sum();
     println!("{states} states in {} scopes", reports.len());
     assert!(states > 100_000, "too small to mean anything: {states}");
+}
+
+/// Scopes in which the search is run with and without everything that makes it smaller.
+fn compared() -> Vec<Scope> {
+    let named = ["first-contact", "lost-answers", "refused", "purge", "recreated", "cancel"];
+    let mut scopes: Vec<Scope> = named.iter().filter_map(|name| scope(name)).cloned().collect();
+    assert_eq!(scopes.len(), named.len());
+    let everything = scope("everything").expect("it is there");
+    let two = &[Plan::SHORT, Plan::LONG];
+    scopes.push(Scope { records: two, at_once: 2, faults: 1, ..everything.clone() });
+    let kinds = &[Fault::Elect, Fault::Depose, Fault::LoseWhole, Fault::LoseGone];
+    let one = Scope { records: two, at_once: 2, codes: &[Say::Before(19)], ..everything.clone() };
+    scopes.push(Scope { kinds, ..one });
+    scopes
+}
+
+/// Canonical names, the coarser form of what is still, frames that are taken away, states that are
+/// contained in others: with all of it, and without any of it, runs end in the same ways.
+#[test]
+fn what_makes_the_search_smaller_hides_no_end() {
+    for scope in compared() {
+        let plain = explore::<Shipped>(&Scope { plain: true, ..scope.clone() }, LIMIT);
+        let canonical = explore::<Shipped>(&scope, LIMIT);
+        let wide = explore_wide::<Shipped>(2, &scope, LIMIT);
+        println!("{plain}\n{canonical}\n{wide}");
+        for report in [&plain, &canonical, &wide] {
+            assert!(report.closed && report.counterexample.is_none(), "{report}");
+            assert_eq!(report.ends, plain.ends, "{}", scope.name);
+        }
+        assert!(canonical.states <= plain.states && wide.states <= canonical.states);
+    }
+}
+
+/// The number of threads changes nothing of what a wide search reports.
+#[test]
+fn threads_change_nothing() {
+    let scope = scope("failover").expect("it is there");
+    let one = explore_wide::<Shipped>(1, scope, LIMIT);
+    let three = explore_wide::<Shipped>(3, scope, LIMIT);
+    assert_eq!((one.states, &one.layers, &one.ends), (three.states, &three.layers, &three.ends));
+    assert!(one.layers.len() == 3 && one.layers.iter().all(|layer| *layer > 0), "{one}");
+}
+
+/// Whether a code makes the lane ask where the leader is. What the table of the rules does not tell
+/// apart but the lane does.
+fn asks_for_leader(code: i16) -> bool {
+    [3, 5, 6, 8, 9, 56, 72, 74, 100].contains(&code)
+}
+
+fn codes_of(class: Class, asks: bool) -> Vec<i16> {
+    let all = (-1..140).chain([1_234]).filter(|code| *code != 0);
+    all.filter(|code| Honest::class(*code) == class && asks_for_leader(*code) == asks).collect()
+}
+
+/// One code stands for its class: with any other of the same class the same happens.
+#[test]
+fn a_code_stands_for_its_class() {
+    let everything = scope("everything").expect("it is there");
+    let mut represented = BTreeSet::new();
+    for say in everything.codes {
+        let (code, of): (i16, fn(i16) -> Say) = match *say {
+            Say::Before(code) => (code, Say::Before),
+            Say::After(code) => (code, Say::After),
+            Say::AfterBlind(code) => (code, Say::AfterBlind),
+            Say::Below => (46, |_| Say::Below),
+        };
+        let class = Honest::class(code);
+        represented.insert(format!("{class:?}"));
+        let mut seen = BTreeMap::new();
+        for other in codes_of(class, asks_for_leader(code)) {
+            let codes = vec![of(other), Say::Before(45)].leak();
+            let scope = Scope {
+                records: &[Plan::SHORT, Plan::LONG],
+                at_once: 2,
+                replicas: 1,
+                kinds: &[Fault::LoseWhole],
+                codes,
+                ticks: Ticks::Deadlines(1),
+                restarts: 0,
+                ..everything.clone()
+            };
+            let report = explore::<Shipped>(&scope, LIMIT);
+            assert!(report.closed, "{report}");
+            seen.insert(other, (report.states, report.transitions, report.depth, report.ends));
+        }
+        let own = &seen[&code];
+        for (other, it) in &seen {
+            assert_eq!(it, own, "{other} is not like {code}");
+        }
+    }
+    let all: BTreeSet<String> =
+        (-1..140).map(|code| format!("{:?}", Honest::class(code))).collect();
+    let missing: Vec<_> = all.difference(&represented).filter(|class| *class != "None").collect();
+    assert!(missing.is_empty(), "no code of these classes: {missing:?}");
 }

@@ -2,18 +2,23 @@
 
 use std::num::NonZeroUsize;
 use std::thread;
+use std::time::Instant;
 
 use anyhow::{Context, bail};
-use candor_sim::search::{INVERSIONS, Inversion, SCOPES, Scope, Shipped, explore_on, scope, tell};
+use candor_sim::search::{
+    CONTROLS, Control, INVERSIONS, Inversion, Report, SCOPES, Scope, Shipped, explore,
+    explore_wide, scope, tell,
+};
 
 use crate::ending::Ending;
 use crate::output::say;
 
 /// Go through all states that the lane can reach in a scope, whatever brokers and network do.
 ///
-/// One line per scope: states, transitions, depth, and whether the search closed. A schedule that
-/// convicts the lane is told step by step, with the command that tells it again. Exit code 0: all
-/// scopes closed and nothing was found (with --planted: everything was found).
+/// One line per scope: states, transitions, depth, how many different ends runs have, whether the
+/// search closed, and how many states each number of faults led to. A schedule that convicts the
+/// lane is told step by step, with the command that tells it again. Exit code 0: all scopes closed
+/// and nothing was found (with --planted: everything was found).
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only these scopes; can be repeated [default: all]
@@ -25,7 +30,8 @@ pub(crate) struct Args {
     /// Tell one schedule of a scope: the numbers that a search printed.
     #[arg(long, value_name = "N.N..", requires = "scope")]
     replay: Option<Choices>,
-    /// Search for planted bugs instead, each in the scope that must find it.
+    /// Search for planted bugs, and for producers that are wrong by construction, instead: each in
+    /// the scope that must find it.
     #[arg(long, conflicts_with = "replay")]
     planted: bool,
     /// Threads for the wide scopes [default: one per processor]
@@ -82,14 +88,28 @@ pub(crate) fn main(args: &Args) -> anyhow::Result<Ending> {
     }
 }
 
+/// States of a breadth-first search for a shorter schedule: they are all in memory.
+const NARROW: usize = 500_000;
+
 fn search(scopes: &[&Scope], threads: usize, limit: usize) -> anyhow::Result<Ending> {
-    let mut well = true;
+    let (mut well, mut states) = (true, 0);
     for scope in scopes {
-        let report = explore_on::<Shipped>(threads, scope, limit);
-        say(&format!("{report}\n"))?;
+        let begun = Instant::now();
+        let mut report = explore_wide::<Shipped>(threads, scope, limit);
+        if report.counterexample.is_some() {
+            report.counterexample = shorter(scope).counterexample.or(report.counterexample);
+        }
+        say(&format!("{:6.1} s  {report}\n", begun.elapsed().as_secs_f64()))?;
         well &= report.closed;
+        states += report.states;
     }
+    say(&format!("{states} states in {} scopes\n", scopes.len()))?;
     Ok(Ending::well_if(well))
+}
+
+/// A wide search finds any schedule, a narrow one a shortest, if it is not too long.
+fn shorter(scope: &Scope) -> Report {
+    explore::<Shipped>(scope, NARROW)
 }
 
 fn replay(scopes: &[&Scope], choices: &Choices) -> anyhow::Result<Ending> {
@@ -103,16 +123,33 @@ fn hunt(scopes: &[&Scope]) -> anyhow::Result<Ending> {
     let mut well = true;
     let wanted = |one: &&Inversion| scopes.iter().any(|scope| scope.name == one.scope);
     for inversion in INVERSIONS.iter().filter(wanted) {
-        let report = inversion.hunt();
         let Inversion { name, method, scope, .. } = inversion;
-        let found = match &report.counterexample {
-            Some(found) => format!("{} after {} steps", found.anomaly.class, found.choices.len()),
-            None => "NOT FOUND".to_owned(),
-        };
-        say(&format!("{name} ({method}) in {scope}: {found}, {} states\n", report.states))?;
-        well &= report.counterexample.is_some();
+        well &= tell_hunt(&format!("{name} ({method}) in {scope}"), &inversion.hunt())?;
+    }
+    let wanted = |one: &&Control| scopes.iter().any(|scope| scope.name == one.scope);
+    // The first control has no flaw, and is not to be convicted of one.
+    let (sound, flawed) = CONTROLS.split_at(1);
+    for control in sound.iter().filter(wanted) {
+        let clean = control.hunt().counterexample.is_none();
+        let words = if clean { "rightly not convicted" } else { "WRONGLY CONVICTED" };
+        say(&format!("{} in {}: {words}\n", control.name, control.scope))?;
+        well &= clean;
+    }
+    for control in flawed.iter().filter(wanted) {
+        let Control { name, scope, .. } = control;
+        well &= tell_hunt(&format!("{name} (by construction) in {scope}"), &control.hunt())?;
     }
     Ok(Ending::well_if(well))
+}
+
+/// Tells what became of a hunt, and whether it ended well.
+fn tell_hunt(what: &str, report: &Report) -> anyhow::Result<bool> {
+    let found = match &report.counterexample {
+        Some(found) => format!("{} after {} steps", found.anomaly.class, found.choices.len()),
+        None => "NOT FOUND".to_owned(),
+    };
+    say(&format!("{what}: {found}, {} states\n", report.states))?;
+    Ok(report.counterexample.is_some())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use alloc::vec::Vec;
 
+use crate::ids::{LeaderEpoch, RouteId};
 use crate::payload::Payload;
 use crate::rules::{Mark, Rules, SettledAs, Stage};
 use crate::time::{Instant, Span};
@@ -26,6 +27,37 @@ use super::{Holding, Lane, Life};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Digest(pub Vec<u64>);
 
+/// How a digest calls connections and leader epochs, which have no meaning but to differ, and to
+/// come before or after each other. Somebody who sees all of them can give small names.
+///
+/// ```
+/// use candor_core::{Instant, Lane, LaneConfig, Names, RouteId, LeaderEpoch, testing::Counted};
+/// let lane: Lane<Counted> = Lane::new(LaneConfig::default(), Instant::EPOCH);
+/// let names = Names { route: &|_| 0, epoch: &|_| 0 };
+/// assert_ne!(lane.digest_by(Instant::EPOCH, names).0, Vec::<u64>::new());
+/// assert_eq!((Names::PLAIN.route)(RouteId(7)), 7);
+/// assert_eq!((Names::PLAIN.epoch)(LeaderEpoch(3)), 3);
+/// ```
+#[derive(Clone, Copy)]
+pub struct Names<'a> {
+    /// Routes that differ have names that differ, as long as they are in use: a route is out of
+    /// use once no attempt on it is unanswered and the lane can never be told of it again.
+    pub route: &'a dyn Fn(RouteId) -> u64,
+    /// Leader epochs that differ have names that differ, in the same order.
+    pub epoch: &'a dyn Fn(LeaderEpoch) -> u64,
+}
+
+impl Names<'_> {
+    /// Their own numbers.
+    pub const PLAIN: Self = Self { route: &|route| route.0, epoch: &|epoch| epoch.0 as u64 };
+}
+
+impl core::fmt::Debug for Names<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Names")
+    }
+}
+
 /// Times further away than this are all the same.
 const HORIZON: Span = Span::from_secs(100 * 24 * 3600);
 const MIDDLE: u64 = HORIZON.as_micros();
@@ -48,6 +80,7 @@ fn ahead_of(now: Instant) -> impl Fn(Instant) -> u64 + Copy {
 struct Words<'a, P: Payload, R: Rules> {
     lane: &'a Lane<P, R>,
     now: Instant,
+    names: Names<'a>,
     first: u64,
     words: Vec<u64>,
 }
@@ -55,11 +88,16 @@ struct Words<'a, P: Payload, R: Rules> {
 impl<P: Payload, R: Rules> Lane<P, R> {
     /// The canonical state at `now`.
     pub fn digest(&self, now: Instant) -> Digest {
+        self.digest_by(now, Names::PLAIN)
+    }
+
+    /// The canonical state at `now`, connections and leader epochs being called by these names.
+    pub fn digest_by(&self, now: Instant, names: Names<'_>) -> Digest {
         let oldest = self.attempts.iter().map(|attempt| attempt.position);
         let given_up = self.given_up.iter().map(|it| it.position);
         let span = self.span.iter().map(|(position, _)| position);
         let first = span.chain(oldest).chain(given_up).min().unwrap_or_else(|| self.span.end()).0;
-        let mut words = Words { lane: self, now, first, words: Vec::with_capacity(64) };
+        let mut words = Words { lane: self, now, names, first, words: Vec::with_capacity(64) };
         words.lane();
         words.span();
         words.attempts();
@@ -75,6 +113,25 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
 
     fn position(&mut self, position: Position) {
         self.word(position.0.saturating_add(1).saturating_sub(self.first));
+    }
+
+    fn epoch(&mut self, epoch: LeaderEpoch) {
+        self.word((self.names.epoch)(epoch));
+    }
+
+    /// A time that only `state_ttl` asks about.
+    fn age(&self, at: Instant) -> u64 {
+        if self.remembers_for_ever() { 1 } else { relative_to(self.now)(at) }
+    }
+
+    fn remembers_for_ever(&self) -> bool {
+        self.lane.config.state_ttl >= HORIZON
+    }
+
+    /// Where nobody waits between attempts, it does not matter how many failed.
+    fn failures(&mut self, failures: u32) {
+        let waits = self.lane.config.backoff_max > Span::ZERO;
+        self.word(if waits { u64::from(failures.min(8)) } else { 0 });
     }
 
     fn lane(&mut self) {
@@ -98,17 +155,21 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
             }
         }
         self.word(ahead(lane.renewal.not_before));
-        self.word(u64::from(lane.renewal.failures.min(8)));
-        self.word(lane.leader.route.map_or(0, |route| route.0 + 1));
-        self.word(lane.leader.epoch.0 as u64);
-        self.word(lane.leader.highest.0 as u64);
+        self.failures(lane.renewal.failures);
+        let route = lane.leader.route.map_or(0, |route| (self.names.route)(route) + 1);
+        self.word(route);
+        self.epoch(lane.leader.epoch);
+        self.epoch(lane.leader.highest);
         self.gate();
         self.word(u64::from(lane.conflicts));
         self.word(u64::from(lane.unfenced) | u64::from(lane.held) << 1);
         self.word(lane.out.len() as u64);
-        let (now, words) = (self.now, &mut self.words);
-        lane.memory.digest(|word| words.push(word), relative_to(now));
-        lane.intake.digest(|word| words.push(word), ahead);
+        let mut memory = Vec::with_capacity(6);
+        lane.memory.digest(|word| memory.push(word), |at| self.age(at));
+        self.words.append(&mut memory);
+        let words = &mut self.words;
+        let waits = lane.config.backoff_max > Span::ZERO;
+        lane.intake.digest(|word| words.push(word), ahead, waits);
         if let Some(established) = lane.memory.established() {
             self.position(established);
         }
@@ -170,7 +231,7 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
         }
         self.word(batch.first.get() as u64);
         self.word(ahead(batch.retry.not_before));
-        self.word(u64::from(batch.retry.failures.min(8)));
+        self.failures(batch.retry.failures);
         self.word(u64::from(batch.tally.offered == batch.tally.refused));
         self.word(u64::from(batch.tally.offered == 1));
         self.word(match batch.mark {
@@ -184,10 +245,11 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
             self.word(u64::from(refusal.in_a_row.min(3)));
         }
         self.word(u64::from(batch.corrupt_in_a_row.min(3)));
-        self.word(relative_to(self.now)(batch.first_offer));
+        let age = self.age(batch.first_offer);
+        self.word(age);
         self.word(u64::from(batch.log_start_moved_past));
         for (route, attempt) in batch.tally.doubts() {
-            self.word(route.0);
+            self.word((self.names.route)(route));
             self.word(self.lane.attempts.rank(attempt) as u64);
         }
     }
@@ -200,11 +262,11 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
 
     fn attempt(&mut self, attempt: &Attempt) {
         self.position(attempt.position);
-        self.word(attempt.route.0);
-        self.word(attempt.leader_epoch.0 as u64);
+        self.word((self.names.route)(attempt.route));
+        self.epoch(attempt.leader_epoch);
         let flags = [attempt.first, attempt.orphaned, attempt.handed];
         self.word(flags.iter().fold(1, |word, flag| word << 1 | u64::from(*flag)));
-        self.word(u64::from(self.lane.memory.log - attempt.log));
+        self.word(u64::from(self.lane.memory.log != attempt.log));
         match attempt.passage {
             Passage::Gate { opener } => self.position(opener),
             Passage::Pass(_) => self.word(u64::from(self.lane.is_of_this_pass(attempt)) + 1_000),
@@ -230,7 +292,7 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
             }
             self.word(given_up.reason as u64);
             self.word(offset_word(given_up.fence));
-            self.word(u64::from(self.lane.memory.log - given_up.log));
+            self.word(u64::from(self.lane.memory.log != given_up.log));
             self.word(given_up.standing::<R>() as u64);
         }
     }

@@ -193,11 +193,17 @@ impl<P: Payload> Intake<P> {
         }
     }
 
-    pub(super) fn digest(&self, mut word: impl FnMut(u64), relative: impl Fn(Instant) -> u64) {
+    /// `waits`: there is time between attempts, so that it matters how many failed.
+    pub(super) fn digest(
+        &self,
+        mut word: impl FnMut(u64),
+        relative: impl Fn(Instant) -> u64,
+        waits: bool,
+    ) {
         for batch in &self.queue {
             word(batch.past as u64 + 10);
             word(relative(batch.retry.not_before));
-            word(u64::from(batch.retry.failures));
+            word(if waits { u64::from(batch.retry.failures.min(8)) } else { 0 });
             for entry in &batch.records.entries {
                 word(entry.ticket.0);
                 word(relative(entry.deadline));

@@ -20,7 +20,7 @@ mod span;
 mod vacate;
 mod why;
 
-pub use digest::Digest;
+pub use digest::{Digest, Names};
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -4,6 +4,8 @@
 //! snapshots (at a segment's end and at a clean stop) that keep only the newest batch of each
 //! producer.
 
+use core::hash::{Hash, Hasher};
+
 use super::producers::{Claim, Producers};
 
 /// A batch in a replica's log.
@@ -125,6 +127,11 @@ impl<C: Clone> Log<C> {
 
     pub(super) fn producers(&self) -> &Producers {
         &self.producers
+    }
+
+    /// Feeds what a restart would find into a hasher.
+    pub(super) fn disk_fingerprint(&self, into: &mut impl Hasher) {
+        (self.durable_start, &self.rolls, &self.snapshots).hash(into);
     }
 
     pub(super) fn producers_mut(&mut self) -> &mut Producers {

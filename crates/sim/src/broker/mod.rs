@@ -24,6 +24,7 @@
 
 mod answer;
 mod batch;
+mod canon;
 mod cluster;
 mod fleet;
 mod log;
@@ -38,6 +39,7 @@ mod validate;
 
 pub use answer::{Answer, LeaderHint, Outcome, Progress, Wait, code};
 pub use batch::{Batch, Flaw, Stamps};
+pub(crate) use canon::Names;
 pub use cluster::{Cluster, ClusterView, PartitionView, TopicView};
 pub use log::{Entry, Record};
 pub use node::{NodeId, NodeSet};

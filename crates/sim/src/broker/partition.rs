@@ -88,7 +88,7 @@ pub struct Partition<C> {
     pub(super) isr: NodeSet,
     pub(super) replicas: Vec<Replica<C>>,
     script: Vec<Scripted>,
-    refusal: Option<i16>,
+    pub(super) refusal: Option<i16>,
 }
 
 /// Building, settings and views.

@@ -136,6 +136,10 @@ impl Ledger {
         self.pages.get(&record).and_then(|page| page.verdict)
     }
 
+    pub(super) fn resolution(&self, record: u64) -> Option<Said> {
+        self.pages.get(&record).and_then(|page| page.resolution)
+    }
+
     pub(super) fn is_final(&self, record: u64) -> bool {
         self.pages.get(&record).is_some_and(Page::is_final)
     }
@@ -329,11 +333,14 @@ impl Ledger {
             let kind = |said: Option<Said>| said.map(|said| std::mem::discriminant(&said));
             record.hash(into);
             page.door.hash(into);
-            (page.hurried, page.unfenced).hash(into);
             kind(page.verdict).hash(into);
             kind(page.resolution).hash(into);
-            page.overtaken_by.is_some().hash(into);
             page.offsets.len().hash(into);
+            page.unfenced.hash(into);
+            // Who has a verdict is neither hurried nor overtaken any more.
+            if page.verdict.is_none() {
+                (page.hurried, page.overtaken_by.is_some()).hash(into);
+            }
         }
     }
 }

@@ -26,8 +26,12 @@ impl Memory {
     pub(super) fn saw_log_start(&mut self, log_start: i64) -> bool {
         let before = self.log_start;
         self.log_start = before.max(log_start);
-        let past = |start: i64| self.last_offset.is_some_and(|offset| start > offset);
-        past(self.log_start) && !past(before)
+        self.lies_before(self.log_start) && !self.lies_before(before)
+    }
+
+    /// Whether what was acknowledged last lies before this log start.
+    pub(super) fn lies_before(&self, log_start: i64) -> bool {
+        self.last_offset.is_some_and(|offset| log_start > offset)
     }
 
     /// *Known*, as the gate asks it.

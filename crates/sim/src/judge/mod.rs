@@ -7,6 +7,7 @@
 
 mod anomaly;
 pub mod conditions;
+mod content;
 mod finished;
 mod history;
 mod ledger;

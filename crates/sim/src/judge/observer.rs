@@ -351,6 +351,11 @@ impl Observer {
         self.ledger.verdict(record)
     }
 
+    /// The resolution of this record, if it has one; `Never` is [`Said::Unknown`].
+    pub fn resolution(&self, record: u64) -> Option<Said> {
+        self.ledger.resolution(record)
+    }
+
     /// Whether this record was seen in the log.
     pub fn in_log(&self, record: u64) -> bool {
         self.ledger.in_log(record)
@@ -365,7 +370,7 @@ impl Observer {
     /// the time to live, names are small.
     pub fn fingerprint(&self, now: u64, into: &mut impl Hasher) {
         self.ledger.fingerprint(into);
-        self.wire.fingerprint(now, into);
+        self.wire.fingerprint(now, &self.ledger, into);
         let flags = [self.noticed, self.contradicted, self.owes_contradiction, self.closing];
         into.write_u8(flags.iter().fold(0, |bits, flag| bits << 1 | u8::from(*flag)));
         into.write_i64(self.delivered_to.unwrap_or(-1));

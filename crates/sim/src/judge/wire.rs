@@ -7,6 +7,7 @@ use super::conditions::Said;
 use super::conditions::{
     Fate, fate, is_about_memory, is_permanent, overlap, sequence_after, sequence_follows,
 };
+use super::content::{Content, Open};
 use super::ledger::Ledger;
 use super::memory::Memory;
 use super::observer::Settings;
@@ -73,53 +74,6 @@ impl Reply {
     pub const fn appended(base_offset: i64) -> Self {
         Self { code: 0, base_offset, log_start: 0 }
     }
-}
-
-/// A batch that was offered at least once.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Content {
-    identity: usize,
-    first: i64,
-    count: u32,
-    hash: u64,
-    records: Vec<u64>,
-    replacement: bool,
-    first_offer: u64,
-    last_offer: u64,
-    last_leader_epoch: i32,
-    max_timestamp: i64,
-    /// Some attempt ended so that nobody can tell.
-    doubt: bool,
-    /// Some attempt was answered 0 (or 46 that counts as such).
-    appended: bool,
-    /// Some attempt was refused for good.
-    permanent: bool,
-    /// How often it was asked in vain, in passes on this route (K5).
-    asked: u8,
-    /// How often it was called corrupt.
-    corrupt: u8,
-    /// Other content took its slot (C4).
-    taken: bool,
-    /// It was not written when its epoch ended, and that epoch is never used again.
-    freed: bool,
-    /// Answers since its first offer showed that the log moved past what was acknowledged.
-    purged: bool,
-}
-
-impl Content {
-    fn end(&self) -> i64 {
-        sequence_after(self.first, self.count)
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Open {
-    id: u64,
-    content: u64,
-    /// Offered on the route that the lane uses now.
-    current: bool,
-    /// Offered through a closed gate.
-    in_pass: bool,
 }
 
 /// The wire as one lane uses it.
@@ -472,6 +426,7 @@ impl Wire {
             taken: false,
             freed: false,
             purged: false,
+            cautious: false,
         };
         if !attempt.replacement {
             self.next = content.end();
@@ -568,6 +523,11 @@ impl Wire {
                 (0..self.contents.len()).filter(|at| self.in_doubt(*at)).collect();
             for other in doubtful {
                 self.contents[other].1.purged = true;
+            }
+        }
+        if self.memory.lies_before(reply.log_start) {
+            for (_, content) in &mut self.contents {
+                content.cautious |= !content.appended;
             }
         }
         self.open.remove(index);
@@ -668,7 +628,17 @@ impl Wire {
     /// Whether an attempt of this record is still to be answered.
     pub(super) fn is_awaited(&self, record: u64) -> bool {
         (0..self.contents.len())
-            .any(|at| self.contents[at].1.records.contains(&record) && self.is_open(at))
+            .any(|at| self.holds(at, record) && !self.is_out_of_the_way(at) && self.is_open(at))
+    }
+
+    fn holds(&self, at: usize, record: u64) -> bool {
+        self.contents[at].1.records.contains(&record)
+    }
+
+    /// Whether a content is known not to be written, whatever is still answered: its epoch ended
+    /// with it, or its slot was taken.
+    fn is_out_of_the_way(&self, at: usize) -> bool {
+        self.contents[at].1.freed || self.contents[at].1.taken
     }
 
     /// K5: a record that was not asked for in two whole passes.
@@ -700,7 +670,13 @@ impl Wire {
 
     /// Whether the broker may have forgotten us: nothing is resent then, and V3 concludes nothing.
     pub(super) fn may_be_forgotten(&self, now: u64) -> bool {
-        self.is_stale(now) || self.memory.was_known_until(now, &self.settings)
+        let identity = self.current_identity();
+        let cautious = |(_, content): &(u64, Content)| {
+            content.identity == identity && content.cautious && !content.appended
+        };
+        self.is_stale(now)
+            || self.memory.was_known_until(now, &self.settings)
+            || self.contents.iter().any(cautious)
     }
 
     pub(super) fn is_muddled(&self) -> bool {
@@ -732,28 +708,41 @@ impl Wire {
         }
     }
 
+    /// A content, without what nothing asks about any more.
+    fn content_fingerprint(
+        &self,
+        now: u64,
+        content: &Content,
+        ledger: &Ledger,
+        into: &mut impl Hasher,
+    ) {
+        (self.identities.len() - content.identity).hash(into);
+        (content.first, content.count, content.hash).hash(into);
+        (content.replacement, content.doubt, content.appended).hash(into);
+        (content.taken, content.freed).hash(into);
+        // A refusal for good explains a verdict that is still to come.
+        if content.records.iter().any(|&record| ledger.verdict(record).is_none()) {
+            (content.permanent, content.corrupt).hash(into);
+        }
+        // What is settled, or of an older identity, is neither asked for again nor resent.
+        let may_be_resent = content.identity == self.current_identity() && !content.appended;
+        if may_be_resent {
+            (content.asked, content.purged, content.cautious).hash(into);
+            self.settings.age(now, content.first_offer).hash(into);
+        }
+        // Whatever a late 0 acknowledges, ages the broker's memory.
+        self.settings.timestamp_age(now, content.max_timestamp).hash(into);
+        if may_be_resent && self.settings.backoff > 0 {
+            let rest = now.saturating_sub(content.last_offer).min(self.settings.backoff);
+            (rest, content.last_leader_epoch).hash(into);
+        }
+    }
+
     /// What steers the future, with small names and saturating times.
-    pub(super) fn fingerprint(&self, now: u64, into: &mut impl Hasher) {
+    pub(super) fn fingerprint(&self, now: u64, ledger: &Ledger, into: &mut impl Hasher) {
         let oldest = self.contents.first().map_or(self.serial, |&(serial, _)| serial);
         for (_, content) in &self.contents {
-            (self.identities.len() - content.identity).hash(into);
-            (content.first, content.count, content.hash).hash(into);
-            (content.replacement, content.doubt, content.appended).hash(into);
-            (
-                content.permanent,
-                content.asked,
-                content.corrupt,
-                content.taken,
-                content.freed,
-                content.purged,
-            )
-                .hash(into);
-            self.settings.age(now, content.first_offer).hash(into);
-            if self.settings.backoff > 0 {
-                let rest = now.saturating_sub(content.last_offer).min(self.settings.backoff);
-                (rest, content.last_leader_epoch).hash(into);
-            }
-            self.settings.timestamp_age(now, content.max_timestamp).hash(into);
+            self.content_fingerprint(now, content, ledger, into);
         }
         for open in &self.open {
             (open.content.wrapping_sub(oldest), open.current, open.in_pass).hash(into);

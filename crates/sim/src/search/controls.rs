@@ -9,8 +9,8 @@ use std::marker::PhantomData;
 use candor_core::testing::{Counted, Preset};
 use candor_core::verdict::{Doubt, Proof};
 use candor_core::{
-    Action, AttemptId, Deadline, Event, HandedOver, Identity, Instant, LaneConfig, Misuse, Offer,
-    Offset, Outcome, Payload, RouteId, Sequence, Settled, Ticket, Told, Wakeup,
+    Action, AttemptId, Deadline, Event, HandedOver, Identity, Instant, LaneConfig, Misuse, Names,
+    Offer, Offset, Outcome, Payload, RouteId, Sequence, Settled, Ticket, Told, Wakeup,
 };
 
 use super::explore::{Report, explore};
@@ -293,8 +293,9 @@ impl<F: Flaw> Machine for Serial<F> {
         }
     }
 
-    fn fingerprint(&self, _: Instant, into: &mut impl Hasher) {
+    fn fingerprint(&self, _: Instant, names: Names<'_>, into: &mut impl Hasher) {
         self.queue.hash(into);
-        (self.identity, self.next, self.route, self.open.is_some(), self.out.len()).hash(into);
+        let route = self.route.map(|route| (names.route)(route));
+        (self.identity, self.next, route, self.open.is_some(), self.out.len()).hash(into);
     }
 }

@@ -1,15 +1,17 @@
 //! Breadth first through all states of a scope, so that the first counterexample is a shortest one.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 use crate::judge::Anomaly;
 
-use super::deepen::deepen;
 use super::fingerprint::Shared;
 use super::machine::Machine;
 use super::quiet;
 use super::scope::Scope;
 use super::step::Step;
+use super::wide;
 use super::world::{Taken, World};
 
 /// What a search found.
@@ -32,15 +34,24 @@ pub struct Report {
     pub depth: usize,
     /// Every state was reached; otherwise the limit was.
     pub closed: bool,
+    /// In wide searches: the states by how many faults, restarts and deadlines led to them.
+    pub layers: Vec<usize>,
+    /// How runs end: for each record its verdict (`D`elivered, `N`ot delivered, `U`nknown), its
+    /// resolution if there is one (`-` for `Never`), and `*` if it stands in the log.
+    pub ends: BTreeSet<String>,
     /// A schedule that convicts the lane.
     pub counterexample: Option<Counterexample>,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scope, states, transitions, depth, closed, counterexample } = self;
+        let Self { scope, states, transitions, depth, closed, layers, ends, counterexample } = self;
         let how = if *closed { "closed" } else { "limit reached" };
-        write!(f, "{scope}: {states} states, {transitions} transitions, depth {depth}, {how}")?;
+        write!(f, "{scope}: {states} states, {transitions} transitions, depth {depth}, ")?;
+        write!(f, "{} ends, {how}", ends.len())?;
+        if !layers.is_empty() {
+            write!(f, "; by what was spent: {layers:?}")?;
+        }
         match counterexample {
             Some(counterexample) => write!(f, "\n{counterexample}"),
             None => Ok(()),
@@ -74,6 +85,10 @@ pub struct Counterexample {
 const MOST_LINES: usize = 120;
 
 impl Counterexample {
+    fn new<M: Machine>(scope: &Scope, (anomaly, choices): (Anomaly, Vec<u16>)) -> Self {
+        Self { scope: scope.name, anomaly, story: tell::<M>(scope, &choices), choices }
+    }
+
     /// The command that shows it again.
     pub fn replay(&self) -> String {
         let choices: Vec<String> = self.choices.iter().map(u16::to_string).collect();
@@ -105,80 +120,69 @@ struct Origin {
 /// An anomaly, and the choices that lead to it.
 pub(super) type Found = Option<(Anomaly, Vec<u16>)>;
 
-/// What all parts of a search share.
-pub(super) struct Ground<'s> {
-    pub(super) scope: &'s Scope,
-    seen: Shared,
-    calm: Shared,
-}
-
-impl Ground<'_> {
-    /// Whether this state is new. If it is, its quiet phase must end well.
-    pub(super) fn is_new<M: Machine>(&self, world: &World<M>) -> Result<bool, Anomaly> {
-        if !self.seen.insert(world.fingerprint()) {
-            return Ok(false);
-        }
-        quiet::ends_well(self.scope, &mut world.clone(), &self.calm).map(|()| true)
-    }
-}
+/// How runs end, each in a few letters: see [`Report::ends`].
+pub(super) type Ends = BTreeSet<String>;
 
 struct Search<'s, M> {
-    ground: Ground<'s>,
+    scope: &'s Scope,
+    seen: Shared,
+    calm: Shared,
+    ends: Mutex<Ends>,
     origins: Vec<Origin>,
     transitions: usize,
     next: Vec<(u32, World<M>)>,
 }
 
-/// States that wait to be expanded, at most: beyond that the search goes on depth first, so that
-/// memory holds fingerprints and not states.
-const WIDEST: usize = 40_000;
-
-/// Explores a scope on this thread, up to so many states.
+/// Explores a scope breadth first, up to so many states: the first counterexample is a shortest
+/// one. All states that wait to be expanded are in memory.
 pub fn explore<M: Machine>(scope: &Scope, limit: usize) -> Report {
-    explore_on::<M>(1, scope, limit)
-}
-
-/// Explores a scope on so many threads. States, transitions and what is found do not depend on
-/// their number; which counterexample is shown may, in wide scopes.
-pub fn explore_on<M: Machine>(threads: usize, scope: &Scope, limit: usize) -> Report {
-    let ground = Ground { scope, seen: Shared::new(), calm: Shared::new() };
-    let mut search = Search::<M> { ground, origins: Vec::new(), transitions: 0, next: Vec::new() };
-    let (mut depth, mut found) = search.run(limit);
-    let (mut states, mut transitions) = (search.origins.len(), search.transitions);
-    let roots = std::mem::take(&mut search.next);
-    let mut closed = roots.is_empty() && found.is_none();
-    if !roots.is_empty() && states < limit && found.is_none() {
-        let roots = roots.into_iter().map(|(id, world)| (search.way_to(id), world)).collect();
-        let depths = deepen(threads, &search.ground, roots, limit - states);
-        states += depths.states;
-        transitions += depths.transitions;
-        depth = depth.max(depths.deepest);
-        closed = depths.closed;
-        found = depths.found;
-    }
+    let mut search = Search::<M> {
+        scope,
+        seen: Shared::new(),
+        calm: Shared::new(),
+        ends: Mutex::default(),
+        origins: Vec::new(),
+        transitions: 0,
+        next: Vec::new(),
+    };
+    let (depth, found) = search.run(limit);
     Report {
         scope: scope.name,
-        states,
-        transitions,
+        states: search.origins.len(),
+        transitions: search.transitions,
         depth,
-        closed,
-        counterexample: found.map(|(anomaly, choices)| Counterexample {
-            scope: scope.name,
-            anomaly,
-            story: tell::<M>(scope, &choices),
-            choices,
-        }),
+        closed: search.next.is_empty() && found.is_none(),
+        layers: Vec::new(),
+        ends: search.ends.into_inner().unwrap_or_else(PoisonError::into_inner),
+        counterexample: found.map(|found| Counterexample::new::<M>(scope, found)),
+    }
+}
+
+/// Explores a wide scope on so many threads, up to so many states: depth first, in rounds that each
+/// may spend more faults than the one before, leaving out states that are contained in others.
+/// States, transitions and whether something is found do not depend on the number of threads.
+pub fn explore_wide<M: Machine>(threads: usize, scope: &Scope, limit: usize) -> Report {
+    let wide = wide::explore::<M>(threads, scope, limit);
+    Report {
+        scope: scope.name,
+        states: wide.layers.iter().sum(),
+        transitions: wide.transitions,
+        depth: wide.deepest,
+        closed: wide.closed,
+        layers: wide.layers,
+        ends: wide.ends,
+        counterexample: wide.found.map(|found| Counterexample::new::<M>(scope, found)),
     }
 }
 
 impl<M: Machine> Search<'_, M> {
     fn run(&mut self, limit: usize) -> (usize, Found) {
-        let start = World::new(self.ground.scope);
+        let start = World::new(self.scope);
         if let Err(anomaly) = self.reach(Origin { parent: 0, choice: 0 }, start) {
             return (0, Some((anomaly, Vec::new())));
         }
         let mut depth = 0;
-        while !self.next.is_empty() && self.next.len() < WIDEST && self.origins.len() < limit {
+        while !self.next.is_empty() && self.origins.len() < limit {
             for (id, world) in std::mem::take(&mut self.next) {
                 if let Err((anomaly, choice)) = self.expand(id, &world) {
                     let mut choices = self.way_to(id);
@@ -192,9 +196,9 @@ impl<M: Machine> Search<'_, M> {
     }
 
     fn expand(&mut self, id: u32, world: &World<M>) -> Result<(), (Anomaly, u16)> {
-        for (choice, step) in (0_u16..).zip(world.steps(self.ground.scope)) {
+        for (choice, step) in (0_u16..).zip(world.steps(self.scope)) {
             let mut next = world.clone();
-            match next.take(self.ground.scope, step) {
+            match next.take(self.scope, step) {
                 Ok(Taken::No) => {}
                 Ok(Taken::Yes) => {
                     self.transitions += 1;
@@ -208,7 +212,8 @@ impl<M: Machine> Search<'_, M> {
     }
 
     fn reach(&mut self, origin: Origin, world: World<M>) -> Result<(), Anomaly> {
-        if self.ground.is_new(&world)? {
+        if self.seen.insert(world.fingerprint()) {
+            quiet::ends_well(self.scope, &mut world.clone(), &self.calm, &self.ends)?;
             let id = u32::try_from(self.origins.len()).unwrap_or(u32::MAX);
             self.origins.push(origin);
             self.next.push((id, world));
@@ -243,7 +248,7 @@ pub fn tell<M: Machine>(scope: &Scope, choices: &[u16]) -> Vec<String> {
             return world.notes.unwrap_or_default();
         }
     }
-    let end = quiet::ends_well(scope, &mut world, &Shared::new());
+    let end = quiet::ends_well(scope, &mut world, &Shared::new(), &Mutex::default());
     world.note(|| end.map_or_else(|anomaly| format!("=> {anomaly}"), |()| "=> fine".to_owned()));
     world.notes.unwrap_or_default()
 }

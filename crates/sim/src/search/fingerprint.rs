@@ -4,8 +4,18 @@ use std::hash::Hasher;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A hash of 128 bits: among 10^8 states two that differ share one with a chance below 10^-22.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Fingerprint(u128);
+
+impl Fingerprint {
+    pub(super) const fn bits(self) -> u128 {
+        self.0
+    }
+
+    pub(super) const fn from_bits(bits: u128) -> Self {
+        Self(bits)
+    }
+}
 
 /// Two multiply-and-fold hashes side by side.
 #[derive(Clone, Debug)]
@@ -79,7 +89,7 @@ impl Hasher for Mixer {
 }
 
 #[cfg(test)]
-fn of(value: &impl std::hash::Hash) -> Fingerprint {
+pub(super) fn of(value: &impl std::hash::Hash) -> Fingerprint {
     let mut mixer = Mixer::new();
     value.hash(&mut mixer);
     mixer.fingerprint()

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use candor_core::testing::Counted;
 use candor_core::{AttemptId, Offer, Payload, RouteId};
 
-use crate::broker::{Answer, Batch, NodeId, Wait};
+use crate::broker::{Answer, Batch, Names, NodeId, Wait};
 use crate::judge::Attempt;
 
 use super::scope::Plan;
@@ -40,6 +40,8 @@ pub(super) struct Flight {
     pub(super) attempt: AttemptId,
     pub(super) route: RouteId,
     pub(super) node: NodeId,
+    /// The leader epoch that the lane believed in.
+    pub(super) leader_epoch: i32,
     /// The connection lives: the lane still waits for this attempt.
     pub(super) alive: bool,
     /// It is addressed to a topic that is gone.
@@ -49,7 +51,12 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    pub(super) fn new(offer: &Offer<Counted>, node: NodeId, plans: &[Plan]) -> Self {
+    pub(super) fn new(
+        offer: &Offer<Counted>,
+        node: NodeId,
+        leader_epoch: i32,
+        plans: &[Plan],
+    ) -> Self {
         let count = i32::try_from(Payload::count(&offer.batch)).unwrap_or(i32::MAX);
         let bad = |record: &u16| plans.get(usize::from(*record)).is_some_and(|plan| plan.bad);
         let records = offer.batch.records();
@@ -69,6 +76,7 @@ impl Flight {
             attempt: offer.attempt,
             route: offer.route,
             node,
+            leader_epoch,
             alive: true,
             stale: false,
             batch,
@@ -77,11 +85,11 @@ impl Flight {
     }
 
     /// The attempt as the judge sees it.
-    pub(super) fn as_attempt(&self, leader_epoch: i32) -> Attempt {
+    pub(super) fn as_attempt(&self) -> Attempt {
         Attempt {
             id: self.attempt.0,
             connection: self.route.0,
-            leader_epoch,
+            leader_epoch: self.leader_epoch,
             producer_id: self.batch.pid,
             epoch: self.batch.epoch,
             first: self.batch.first,
@@ -94,13 +102,24 @@ impl Flight {
     }
 }
 
-/// The attempt's number is left out: order tells flights apart.
-impl Hash for Flight {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.route.0, self.node, self.alive, self.stale).hash(state);
+impl Flight {
+    /// Feeds what matters into a hasher; the connection is left to whoever asks, and order tells
+    /// flights apart.
+    pub(super) fn fingerprint(&self, names: &Names, into: &mut impl Hasher) {
+        (names.node(self.node), self.stale).hash(into);
         let batch = &self.batch;
-        (batch.pid, batch.epoch, batch.first, batch.count, batch.content).hash(state);
-        self.stage.hash(state);
+        (batch.pid, batch.epoch, batch.first, batch.count, batch.content).hash(into);
+        match &self.stage {
+            Stage::Sent => 1_u8.hash(into),
+            Stage::Waiting(wait) => {
+                2_u8.hash(into);
+                wait.fingerprint(names, into);
+            }
+            Stage::Answered(answer) => {
+                3_u8.hash(into);
+                answer.fingerprint(into);
+            }
+        }
     }
 }
 

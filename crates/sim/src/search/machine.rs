@@ -5,7 +5,9 @@ use std::hash::{Hash, Hasher};
 
 use candor_core::rules::Rules;
 use candor_core::testing::{Counted, Preset};
-use candor_core::{Action, Deadline, Event, Instant, Lane, LaneConfig, Misuse, Offer, RouteId};
+use candor_core::{
+    Action, Deadline, Event, Instant, Lane, LaneConfig, Misuse, Names, Offer, RouteId,
+};
 
 /// The face of a lane, as far as schedules need it.
 ///
@@ -37,8 +39,8 @@ pub trait Machine: Clone + Debug + Send {
     fn is_stopped(&self) -> bool;
     /// Another partition of the same producer lost its identity. It is no business of a lane.
     fn neighbour_bumps(&mut self) {}
-    /// Feeds the canonical state into a hasher.
-    fn fingerprint(&self, now: Instant, into: &mut impl Hasher);
+    /// Feeds the canonical state into a hasher, connections and leader epochs by these names.
+    fn fingerprint(&self, now: Instant, names: Names<'_>, into: &mut impl Hasher);
 }
 
 impl<R: Rules + Send> Machine for Lane<Counted, R> {
@@ -77,7 +79,7 @@ impl<R: Rules + Send> Machine for Lane<Counted, R> {
         Self::is_stopped(self)
     }
 
-    fn fingerprint(&self, now: Instant, into: &mut impl Hasher) {
-        self.digest(now).hash(into);
+    fn fingerprint(&self, now: Instant, names: Names<'_>, into: &mut impl Hasher) {
+        self.digest_by(now, names).hash(into);
     }
 }

@@ -7,7 +7,6 @@
 
 mod bent;
 mod controls;
-mod deepen;
 mod explore;
 mod fingerprint;
 mod flight;
@@ -17,11 +16,13 @@ mod quiet;
 mod scope;
 mod scopes;
 mod step;
+mod table;
+mod wide;
 mod world;
 
 pub(crate) use bent::{Bent, Decisions};
 pub use controls::{CONTROLS, Control};
-pub use explore::{Counterexample, Report, explore, explore_on, steps_of, tell};
+pub use explore::{Counterexample, Report, explore, explore_wide, steps_of, tell};
 pub use inversions::{INVERSIONS, Inversion};
 pub use machine::Machine;
 pub use scope::{Fault, Limits, Plan, Say, Scope, Ticks};

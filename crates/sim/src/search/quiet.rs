@@ -1,7 +1,10 @@
 //! The quiet phase: faults stop, everything arrives, and everything must end.
 
+use std::sync::{Mutex, PoisonError};
+
 use crate::judge::{Anomaly, Class, Said};
 
+use super::explore::Ends;
 use super::fingerprint::{Fingerprint, Shared};
 use super::machine::Machine;
 use super::scope::{Plan, Scope};
@@ -28,12 +31,17 @@ pub(super) fn ends_well<M: Machine>(
     scope: &Scope,
     world: &mut World<M>,
     calm: &Shared,
+    ends: &Mutex<Ends>,
 ) -> Result<(), Anomaly> {
-    world.calm_down();
     world.note(|| "-- from here on nothing goes wrong".to_owned());
+    world.calm_down()?;
     let mut quiet = Quiet { scope, world, calm, way: Vec::new(), orphans: false };
-    quiet.run()?;
-    for print in quiet.way {
+    let reached = quiet.run()? == Stretch::Still;
+    let way = quiet.way;
+    if world.notes.is_none() {
+        ends.lock().unwrap_or_else(PoisonError::into_inner).extend(reached.then(|| world.end()));
+    }
+    for print in way {
         calm.insert(print);
     }
     Ok(())
@@ -50,10 +58,10 @@ struct Quiet<'q, M> {
 }
 
 impl<M: Machine> Quiet<'_, M> {
-    fn run(&mut self) -> Result<(), Anomaly> {
+    fn run(&mut self) -> Result<Stretch, Anomaly> {
         let scope = self.scope;
         if self.stretch()? == Stretch::Known {
-            return Ok(());
+            return Ok(Stretch::Known);
         }
         // L1: nobody waits for old connections, unless somebody refuses for good or time is needed.
         let waits = scope.expires_ms.is_some() || scope.linger_ms + scope.backoff_ms > 0;
@@ -66,7 +74,7 @@ impl<M: Machine> Quiet<'_, M> {
         self.world.note(|| "-- old connections answer".to_owned());
         self.orphans = true;
         if self.stretch()? == Stretch::Known {
-            return Ok(());
+            return Ok(Stretch::Known);
         }
         // Somebody refuses for good, or batches wait: then time ends it.
         for _ in 0..MOST_TICKS {
@@ -78,7 +86,7 @@ impl<M: Machine> Quiet<'_, M> {
                 break;
             }
             if self.stretch()? == Stretch::Known {
-                return Ok(());
+                return Ok(Stretch::Known);
             }
         }
         if !self.world.machine.is_idle() {
@@ -88,8 +96,8 @@ impl<M: Machine> Quiet<'_, M> {
             return Err(stuck.map_or(hung, |record| hung.record(record)));
         }
         match self.heal()? {
-            Stretch::Known => Ok(()),
-            Stretch::Still => self.world.last_judgement(scope),
+            Stretch::Known => Ok(Stretch::Known),
+            Stretch::Still => self.world.last_judgement(scope).map(|()| Stretch::Still),
         }
     }
 
@@ -131,7 +139,7 @@ impl<M: Machine> Quiet<'_, M> {
     fn stretch(&mut self) -> Result<Stretch, Anomaly> {
         for _ in 0..MANY {
             if self.world.notes.is_none() {
-                let print = self.world.fingerprint_in(true, self.orphans);
+                let print = self.world.calm_fingerprint(self.orphans);
                 if self.calm.contains(print) {
                     return Ok(Stretch::Known);
                 }

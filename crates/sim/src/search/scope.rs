@@ -41,6 +41,8 @@ pub enum Say {
     After(i16),
     /// The same, with `base_offset = -1`.
     AfterBlind(i16),
+    /// It says 46 for a sequence that lies below what it expects, where it would say 45.
+    Below,
 }
 
 impl std::fmt::Display for Say {
@@ -51,6 +53,7 @@ impl std::fmt::Display for Say {
             Self::AfterBlind(code) => {
                 write!(f, "appends if it is due, and answers {code} without an offset")
             }
+            Self::Below => f.write_str("calls what lies below 46"),
         }
     }
 }
@@ -100,6 +103,14 @@ pub enum Fault {
     Neighbour,
 }
 
+impl Fault {
+    /// Whether A2 or A3 does not hold any more: committed batches are lost, or a broker's memory
+    /// without its log.
+    pub(super) const fn breaks_assumptions(self) -> bool {
+        matches!(self, Self::Forget | Self::Lag | Self::Unclean)
+    }
+}
+
 /// Whether time passes before a quiet phase.
 ///
 /// ```
@@ -113,6 +124,8 @@ pub enum Ticks {
     Wakeups,
     /// To whatever the lane wants to be woken for next.
     Always,
+    /// To the next deadline of a record, so often.
+    Deadlines(u8),
 }
 
 /// Everything that bounds a search.
@@ -176,6 +189,8 @@ pub struct Scope {
     pub on_data_loss: OnDataLoss,
     /// Whether `base_offset = -1` proves something.
     pub trust_base_offset: bool,
+    /// States are compared as they are, for checks of everything that makes a search smaller.
+    pub plain: bool,
     /// What must not happen here, beside what must never happen.
     pub limits: Limits,
 }
@@ -196,13 +211,21 @@ pub struct Limits {
     pub stops: bool,
     /// Records with a long deadline that are not bad may fail.
     pub losses: bool,
-    /// So many identities may be used.
+    /// So many identities may be used; 255: any number.
     pub epochs: u8,
 }
 
 const THREE: &[Plan] = &[Plan::SHORT, Plan::LONG, Plan::LONG];
 
+/// Longer than any search: brokers remember for ever, and lanes know it.
+pub(super) const FOREVER_MS: u64 = u64::MAX / 1_000_000;
+
 impl Scope {
+    /// Whether what brokers remember does not depend on time.
+    pub(super) const fn is_ageless(&self) -> bool {
+        self.state_ttl_ms >= FOREVER_MS && self.expires_ms.is_none()
+    }
+
     /// Three batches of one record, of which the first has a short deadline; two replicas; no
     /// faults.
     pub const BASE: Self = Self {
@@ -232,6 +255,13 @@ impl Scope {
         beyond_memory: BeyondMemory::Keep,
         on_data_loss: OnDataLoss::Continue,
         trust_base_offset: false,
-        limits: Limits { alarms: true, unfenced: true, stops: false, losses: true, epochs: 200 },
+        plain: false,
+        limits: Limits {
+            alarms: true,
+            unfenced: true,
+            stops: false,
+            losses: true,
+            epochs: u8::MAX,
+        },
     };
 }

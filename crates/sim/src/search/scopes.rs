@@ -2,13 +2,13 @@
 
 use crate::broker::Profile;
 
-use super::scope::{Fault, Limits, Plan, Say, Scope, Ticks};
+use super::scope::{FOREVER_MS, Fault, Limits, Plan, Say, Scope, Ticks};
 
 use Fault::{
     Depose, Elect, Forget, Lag, Lift, LoseCut, LoseGone, LoseWhole, Neighbour, Purge, Recreate,
     Refuse, Reign, Reroute, Shed, Shrink, Timeout, Unclean,
 };
-use Say::{After, AfterBlind, Before};
+use Say::{After, AfterBlind, Before, Below};
 
 const LONG: Plan = Plan::LONG;
 const SHORT: Plan = Plan::SHORT;
@@ -21,6 +21,32 @@ const BAD: Plan = Plan { bad: true, ..LONG };
 const QUIET: Limits = Limits { alarms: false, unfenced: false, ..Scope::BASE.limits };
 /// Nothing here is a reason to fail anybody.
 const SPARED: Limits = Limits { losses: false, ..QUIET };
+
+/// The lane may stop.
+const STOPS: Limits = Limits { stops: true, ..Scope::BASE.limits };
+
+/// Every kind of fault under which brokers keep what they promise (A1 to A5), and that a lane with
+/// batches of one record can tell from the others.
+const KINDS: &[Fault] =
+    &[LoseWhole, LoseCut, LoseGone, Elect, Depose, Reign, Reroute, Timeout, Purge, Recreate, Shed];
+
+/// One code of every class (`Rules::class`); of those that may or may not say that the leader is
+/// elsewhere, one of each; of those that may come before or after the append, each.
+const CODES: &[Say] = &[
+    Before(2),
+    Before(5),
+    Before(19),
+    Before(10),
+    Before(29),
+    Before(87),
+    Before(45),
+    Before(47),
+    Before(59),
+    Below,
+    Before(3),
+    After(6),
+    AfterBlind(7),
+];
 
 /// One replica, no time passes, nothing is appended and lost.
 const LONE: Scope = Scope {
@@ -367,7 +393,7 @@ pub const SCOPES: &[Scope] = &[
         about: "a bad record before one whose answer is lost",
         records: &[LONG, BAD, LONG],
         faults: 1,
-        kinds: &[Reign],
+        kinds: &[Reign, LoseWhole],
         codes: &[AfterBlind(-1)],
         limits: Limits { losses: true, ..SPARED },
         ..LONE
@@ -387,6 +413,7 @@ pub const SCOPES: &[Scope] = &[
         about: "time between attempts",
         records: &[LONG, LONG],
         ticks: Ticks::Wakeups,
+        state_ttl_ms: FOREVER_MS,
         backoff_ms: 100,
         faults: 2,
         kinds: &[LoseWhole, LoseGone],
@@ -399,6 +426,7 @@ pub const SCOPES: &[Scope] = &[
         about: "time between attempts, and newer leader epochs",
         records: &[LONG, LONG],
         ticks: Ticks::Wakeups,
+        state_ttl_ms: FOREVER_MS,
         backoff_ms: 100,
         faults: 1,
         kinds: &[Elect, LoseWhole],
@@ -523,38 +551,24 @@ pub const SCOPES: &[Scope] = &[
     },
     Scope {
         name: "any-fault",
-        about: "three batches, two leaders, a fault of any kind, a restart, a deadline",
+        about: "three batches, two leaders, a fault of any kind, a restart, deadlines, long silence",
         faults: 1,
-        kinds: &[LoseWhole, LoseCut, LoseGone, Elect, Depose, Timeout, Purge, Recreate],
-        codes: &[
-            Before(19),
-            Before(29),
-            Before(87),
-            Before(45),
-            Before(47),
-            After(6),
-            AfterBlind(7),
-        ],
+        kinds: KINDS,
+        codes: CODES,
         restarts: 1,
-        limits: Limits { stops: true, ..Scope::BASE.limits },
+        limits: STOPS,
         ..Scope::BASE
     },
     Scope {
         name: "everything",
         about: "three batches, two leaders, two faults of any kind, a restart, a deadline",
         faults: 2,
-        kinds: &[LoseWhole, LoseCut, LoseGone, Elect, Depose, Timeout, Purge, Recreate],
-        codes: &[
-            Before(19),
-            Before(29),
-            Before(87),
-            Before(45),
-            Before(47),
-            After(6),
-            AfterBlind(7),
-        ],
+        kinds: KINDS,
+        codes: CODES,
         restarts: 1,
-        limits: Limits { stops: true, ..Scope::BASE.limits },
+        ticks: Ticks::Deadlines(1),
+        state_ttl_ms: FOREVER_MS,
+        limits: STOPS,
         ..Scope::BASE
     },
 ];

@@ -73,10 +73,13 @@ impl<M: Machine> World<M> {
         Taken::Yes
     }
 
-    pub(super) fn tick(&mut self) -> Taken {
+    pub(super) fn tick(&mut self, scope: &Scope) -> Taken {
         match self.machine.deadline() {
             Some(deadline) if deadline.at > self.now => {
                 self.now = deadline.at;
+                if let Ticks::Deadlines(_) = scope.ticks {
+                    self.budget.ticks = self.budget.ticks.saturating_sub(1);
+                }
                 self.note(|| format!("    it is {:?}", deadline.why));
                 Taken::Yes
             }
@@ -90,6 +93,7 @@ impl<M: Machine> World<M> {
             Ticks::Never => false,
             Ticks::Wakeups => matches!(deadline.why, Wakeup::Linger | Wakeup::Backoff),
             Ticks::Always => true,
+            Ticks::Deadlines(_) => self.budget.ticks > 0 && deadline.why == Wakeup::Verdict,
         }
     }
 }

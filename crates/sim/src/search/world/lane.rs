@@ -35,9 +35,9 @@ impl<M: Machine> World<M> {
         if offer.route != route {
             self.convict(Class::Contract);
         }
-        let flight = Flight::new(&offer, self.view.node, scope.records);
+        let flight = Flight::new(&offer, self.view.node, self.view.epoch, scope.records);
         self.note(|| format!("    offers {flight}"));
-        let attempt = flight.as_attempt(self.view.epoch);
+        let attempt = flight.as_attempt();
         let found = self.watch.offered(self.now.as_micros(), &attempt);
         self.found.extend(found);
         self.count_identity((flight.batch.pid, flight.batch.epoch));

@@ -1,24 +1,26 @@
 //! One lane, one partition, and everything between them.
 
 mod brokers;
+mod budget;
 mod caller;
+mod canon;
 mod lane;
 mod network;
 mod steps;
 mod translate;
-
-use std::hash::Hash;
 
 use candor_core::{Instant, RouteId};
 
 use crate::broker::{NodeId, Partition, TimestampType};
 use crate::judge::{Anomaly, Class, Observer, Said};
 
-use super::fingerprint::{Fingerprint, Mixer};
 use super::flight::{Content, Flight};
 use super::machine::Machine;
 use super::scope::{Limits, Plan, Scope};
 use super::step::Step;
+
+use budget::Budget;
+pub(super) use budget::Budgets;
 
 /// When searches start: any time long after the epoch.
 pub(super) const START: Instant = Instant::from_millis(1_700_000_000_000);
@@ -46,13 +48,6 @@ struct View {
     asked: bool,
 }
 
-/// What may still go wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Budget {
-    faults: u8,
-    restarts: u8,
-}
-
 #[derive(Clone, Debug)]
 pub(super) struct World<M> {
     pub(super) now: Instant,
@@ -65,7 +60,7 @@ pub(super) struct World<M> {
     routes: u64,
     pub(super) sent: usize,
     next_id: i64,
-    budget: Budget,
+    pub(super) budget: Budget,
     cancelled: u32,
     closed: bool,
     pub(super) refusing: bool,
@@ -81,6 +76,15 @@ pub(super) struct World<M> {
     identities: u8,
     /// An assumption was broken: what the log says no longer convicts the lane.
     excused: bool,
+    /// Nothing committed is lost here, and no memory without its log: a frame that was passed can
+    /// be forgotten.
+    remembers: bool,
+    /// Nothing depends on what time it is, but on the time that is left.
+    ageless: bool,
+    /// How many records the scenario has.
+    records: usize,
+    /// States are compared as they are.
+    plain: bool,
     /// What happened, for people; only when a trace is replayed.
     pub(super) notes: Option<Vec<String>>,
 }
@@ -110,7 +114,10 @@ impl<M: Machine> World<M> {
             routes: 0,
             sent: 0,
             next_id: FIRST_ID,
-            budget: Budget { faults: scope.faults, restarts: scope.restarts },
+            budget: Budget::of(scope),
+            ageless: scope.is_ageless(),
+            records: scope.records.len(),
+            plain: scope.plain,
             cancelled: 0,
             closed: false,
             refusing: false,
@@ -122,6 +129,7 @@ impl<M: Machine> World<M> {
             identity: None,
             identities: 0,
             excused: false,
+            remembers: !scope.kinds.iter().any(|kind| kind.breaks_assumptions()),
             notes: None,
         };
         if scope.log_append_time {
@@ -139,31 +147,6 @@ impl<M: Machine> World<M> {
         world
     }
 
-    /// The canonical state.
-    pub(super) fn fingerprint(&self) -> Fingerprint {
-        self.fingerprint_in(false, false)
-    }
-
-    /// The same. `calm`: without what only says what may still go wrong; in which part of a quiet
-    /// phase.
-    pub(super) fn fingerprint_in(&self, calm: bool, part: bool) -> Fingerprint {
-        let mut mixer = Mixer::new();
-        (calm, part).hash(&mut mixer);
-        self.machine.fingerprint(self.now, &mut mixer);
-        self.partition.hash(&mut mixer);
-        self.flights.hash(&mut mixer);
-        (self.now, self.view, self.links, self.sent, self.closed).hash(&mut mixer);
-        (self.refusing, self.shown, self.excused).hash(&mut mixer);
-        if self.limits.epochs < u8::MAX {
-            (self.identity, self.identities).hash(&mut mixer);
-        }
-        if !calm {
-            (self.budget, self.cancelled).hash(&mut mixer);
-        }
-        self.watch.fingerprint(self.now.as_micros(), &mut mixer);
-        mixer.fingerprint()
-    }
-
     pub(super) fn note(&mut self, note: impl FnOnce() -> String) {
         if let Some(notes) = &mut self.notes {
             notes.push(note());
@@ -175,12 +158,20 @@ impl<M: Machine> World<M> {
         let taken = self.step(scope, step);
         if taken == Taken::Yes {
             self.hasten(scope);
-            self.bury();
-            self.wake_waiting();
-            self.show_log();
-            self.turn();
+            self.settle_down();
         }
         self.verdict().map(|()| taken)
+    }
+
+    /// What follows from a step at once.
+    fn settle_down(&mut self) {
+        self.bury();
+        self.wake_waiting();
+        if !self.plain {
+            self.bury_passed();
+        }
+        self.show_log();
+        self.turn();
     }
 
     /// What the judge found that nothing excuses.
@@ -201,7 +192,7 @@ impl<M: Machine> World<M> {
             Step::Replicate => self.replicate(),
             Step::Learn => self.learn(),
             Step::Follow => self.follow(),
-            Step::Tick => self.tick(),
+            Step::Tick => self.tick(scope),
             Step::Fault(fault, node) => self.paid(|it| it.fault(scope, fault, NodeId(node))),
             Step::Restart { node, clean } => self.restart(NodeId(node), clean),
             Step::Expire => self.expire(scope),
@@ -210,9 +201,13 @@ impl<M: Machine> World<M> {
         }
     }
 
-    /// From now on nothing goes wrong any more.
-    pub(super) fn calm_down(&mut self) {
-        self.budget = Budget { faults: 0, restarts: 0 };
+    /// From now on nothing goes wrong any more: brokers learn who leads, and catch up.
+    pub(super) fn calm_down(&mut self) -> Result<(), Anomaly> {
+        self.budget = Budget::default();
+        self.learn();
+        self.replicate();
+        self.settle_down();
+        self.verdict()
     }
 
     /// Whether this flight is on the connection that the lane uses.
@@ -227,6 +222,27 @@ impl<M: Machine> World<M> {
 
     pub(super) fn elapsed_ms(&self) -> u64 {
         self.now.since(START).as_millis()
+    }
+
+    /// How the scenario's records ended, in a few letters each.
+    pub(super) fn end(&self) -> String {
+        let letter = |said| match said {
+            Some(Said::Delivered(_)) => "D",
+            Some(Said::NotDelivered) => "N",
+            Some(Said::Unknown) => "U",
+            None => "",
+        };
+        let word = |record| {
+            let verdict = self.watch.verdict(record);
+            let resolution = match self.watch.resolution(record) {
+                Some(Said::Unknown) => "-",
+                said => letter(said),
+            };
+            let stands = if self.watch.in_log(record) { "*" } else { "" };
+            format!("{}{resolution}{stands}", letter(verdict))
+        };
+        let sent = self.sent.min(self.records) as u64;
+        (0..sent).map(word).collect::<Vec<_>>().join(" ")
     }
 
     /// Everything is told by now.

@@ -35,8 +35,11 @@ impl<M: Machine> World<M> {
             Some(Say::AfterBlind(code)) => {
                 self.partition.script(Scripted::After { code, show_offset: false });
             }
+            Some(Say::Below) if self.is_below(node, &batch) => {}
+            Some(Say::Below) => return Taken::No,
         }
-        let below = scope.says_46 && self.is_below(node, &batch);
+        let says_46 = scope.says_46 || say == Some(Say::Below);
+        let below = says_46 && self.is_below(node, &batch);
         let call = Call { node, now: self.now.as_millis(), acks: ACKS_ALL, version: 12 };
         let stage = match self.partition.produce(call, &batch) {
             Outcome::Answer(answer) if below && answer.code == 45 => {

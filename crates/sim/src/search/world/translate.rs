@@ -41,6 +41,7 @@ pub(super) fn lane_config(scope: &Scope) -> LaneConfig {
 pub(super) fn settings(scope: &Scope) -> Settings {
     Settings {
         state_ttl: match scope.beyond_memory {
+            BeyondMemory::Keep if scope.is_ageless() => None,
             BeyondMemory::Keep => Some(scope.state_ttl_ms * 1_000),
             BeyondMemory::Resend => None,
         },

@@ -1,0 +1,52 @@
+//! What was offered on the wire, and what is known of it.
+
+use super::conditions::sequence_after;
+
+/// A batch that was offered at least once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Content {
+    pub(super) identity: usize,
+    pub(super) first: i64,
+    pub(super) count: u32,
+    pub(super) hash: u64,
+    pub(super) records: Vec<u64>,
+    pub(super) replacement: bool,
+    pub(super) first_offer: u64,
+    pub(super) last_offer: u64,
+    pub(super) last_leader_epoch: i32,
+    pub(super) max_timestamp: i64,
+    /// Some attempt ended so that nobody can tell.
+    pub(super) doubt: bool,
+    /// Some attempt was answered 0 (or 46 that counts as such).
+    pub(super) appended: bool,
+    /// Some attempt was refused for good.
+    pub(super) permanent: bool,
+    /// How often it was asked in vain, in passes on this route (K5).
+    pub(super) asked: u8,
+    /// How often it was called corrupt.
+    pub(super) corrupt: u8,
+    /// Other content took its slot (C4).
+    pub(super) taken: bool,
+    /// It was not written when its epoch ended, and that epoch is never used again.
+    pub(super) freed: bool,
+    /// Answers showed that the log moved past what was acknowledged while this was in doubt.
+    pub(super) purged: bool,
+    /// The same, since its first offer: a producer that reads S20 literally does not resend it.
+    pub(super) cautious: bool,
+}
+
+impl Content {
+    pub(super) fn end(&self) -> i64 {
+        sequence_after(self.first, self.count)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Open {
+    pub(super) id: u64,
+    pub(super) content: u64,
+    /// Offered on the route that the lane uses now.
+    pub(super) current: bool,
+    /// Offered through a closed gate.
+    pub(super) in_pass: bool,
+}
