@@ -369,7 +369,7 @@ inversions! {
         }
     }
     /// What lies behind a vacated slot stays in doubt.
-    NothingUnreachable in "bad-before-doubt" {
+    NothingUnreachable in "refused" {
         fn unreachable(_: bool, _: bool) -> bool {
             false
         }

@@ -393,7 +393,7 @@ pub const SCOPES: &[Scope] = &[
         about: "a bad record before one whose answer is lost",
         records: &[LONG, BAD, LONG],
         faults: 1,
-        kinds: &[Reign, LoseWhole],
+        kinds: &[Reign],
         codes: &[AfterBlind(-1)],
         limits: Limits { losses: true, ..SPARED },
         ..LONE
