@@ -130,6 +130,12 @@ async fn conduct(arguments: &Arguments) -> Result<bool> {
     let mut trial = Trial::hold(run_id(arguments), &arguments.directory, &topics, book.close())?;
     let (counts, wrong) = wire.told();
     trial.complain(complaints.into_iter().chain(wrong));
+    if counts.contested > 0 {
+        trial.complain([format!(
+            "{} slots are contested, and nothing was revoked",
+            counts.contested
+        )]);
+    }
     let mut report = trial.told();
     report["faults"] = Kind::all()
         .map(|kind| {

@@ -22,14 +22,14 @@ pub(crate) struct Wire(Mutex<Seen>);
 #[derive(Debug, Default)]
 struct Seen {
     topics: Vec<TopicKey>,
-    batches: BTreeMap<Slot, Content>,
+    batches: BTreeMap<Slot, Vec<Content>>,
     counts: Counts,
     complaints: Vec<String>,
 }
 
 /// Where a batch wants to stand: topic, partition, producer id, epoch, first sequence.
 type Slot = (usize, i32, i64, i16, i32);
-/// What it is: number of records, checksum.
+/// Its number of records, and its checksum.
 type Content = (i32, u32);
 
 /// What passed, in numbers.
@@ -41,6 +41,9 @@ pub(crate) struct Counts {
     pub(crate) attempts: u64,
     /// Different batches among them.
     pub(crate) batches: u64,
+    /// Slots that contents of different lengths want: replacements of what was revoked (rules C),
+    /// and of nothing else.
+    pub(crate) contested: u64,
     /// Answers to batches by code, with and without a base offset.
     pub(crate) codes: BTreeMap<String, u64>,
 }
@@ -53,8 +56,9 @@ impl Wire {
     /// What passed, and what was wrong with it.
     pub(crate) fn told(&self) -> (Counts, Vec<String>) {
         let seen = self.lock();
-        let batches = seen.batches.len() as u64;
-        (Counts { batches, ..seen.counts.clone() }, seen.complaints.clone())
+        let batches = seen.batches.values().map(|contents| contents.len() as u64).sum();
+        let contested = seen.batches.values().filter(|contents| contents.len() > 1).count() as u64;
+        (Counts { batches, contested, ..seen.counts.clone() }, seen.complaints.clone())
     }
 }
 
@@ -82,7 +86,8 @@ impl Seen {
         }
     }
 
-    /// S2, S4: one identity and sequence names one content for ever, however often it is offered.
+    /// S2, S4: one identity, first sequence and count name one content for ever, however often it
+    /// is offered.
     fn see(&mut self, key: &TopicKey, partition: i32, batch: &Batch) {
         self.counts.attempts += 1;
         let topic = self.topics.iter().position(|known| known == key).unwrap_or_else(|| {
@@ -91,10 +96,14 @@ impl Seen {
         });
         let head = &batch.header;
         let slot = (topic, partition, head.producer_id, head.producer_epoch, head.base_sequence);
-        let content = (head.count, head.crc);
-        let known = *self.batches.entry(slot).or_insert(content);
-        if known != content {
-            self.complain(format!("two contents in one slot {slot:?}: {known:?}, {content:?}"));
+        let contents = self.batches.entry(slot).or_default();
+        match contents.iter().find(|(count, _)| *count == head.count) {
+            Some((_, crc)) if *crc == head.crc => {}
+            Some(_) => {
+                let text = format!("two contents of {} records in one slot: {slot:?}", head.count);
+                self.complain(text);
+            }
+            None => contents.push((head.count, head.crc)),
         }
     }
 
@@ -198,8 +207,13 @@ pub(super) mod tests {
 
     /// A whole Produce request with one record.
     pub(crate) fn produce(value: &[u8], first: i32) -> Vec<u8> {
-        let batch =
-            BatchBuilder::new(4_000, 0, first).record(Record::new(1, None, Some(value))).build();
+        produce_all(&[value], first)
+    }
+
+    fn produce_all(values: &[&[u8]], first: i32) -> Vec<u8> {
+        let record = |value: &&[u8]| Record::new(1, None, Some(value));
+        let empty = BatchBuilder::new(4_000, 0, first);
+        let batch = values.iter().map(record).fold(empty, BatchBuilder::record).build();
         let request = ProduceRequest {
             transactional_id: None,
             acks: -1,
@@ -224,5 +238,8 @@ pub(super) mod tests {
         assert!(complaints.is_empty(), "{complaints:?}");
         talk.asks(&produce(b"c", 0));
         assert_eq!(wire.told().1.len(), 1, "another content in the first slot");
+        talk.asks(&produce_all(&[b"b", b"c"], 1));
+        let (counts, complaints) = wire.told();
+        assert_eq!((counts.contested, complaints.len()), (1, 1), "a longer one is a contest");
     }
 }
