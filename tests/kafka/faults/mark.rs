@@ -19,6 +19,12 @@ pub(crate) fn read(run: u64, topic: u32, value: &[u8]) -> Stored {
     read_text(run, topic, value).unwrap_or(Stored::Corrupt)
 }
 
+/// The topic and partition that a value names, if it is one of ours.
+pub(crate) fn place(value: Option<&[u8]>) -> Option<(u32, i32)> {
+    let mut words = std::str::from_utf8(value?).ok()?.split(' ').skip(2);
+    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+}
+
 fn read_text(run: u64, topic: u32, value: &[u8]) -> Option<Stored> {
     let text = std::str::from_utf8(value).ok()?;
     let (body, crc) = text.rsplit_once(' ')?;

@@ -129,7 +129,8 @@ async fn conduct(arguments: &Arguments) -> Result<bool> {
     hands.ask(json!({ "do": "truth", "topics": names })).await.map_err(anyhow::Error::msg)?;
     let mut trial = Trial::hold(run_id(arguments), &arguments.directory, &topics, book.close())?;
     let (counts, wrong) = wire.told();
-    trial.complain(complaints.into_iter().chain(wrong));
+    let refuted = wire.refuted_by(trial.logs());
+    trial.complain(complaints.into_iter().chain(wrong).chain(refuted));
     if counts.contested > 0 {
         trial.complain([format!(
             "{} slots are contested, and nothing was revoked",
@@ -148,7 +149,7 @@ async fn conduct(arguments: &Arguments) -> Result<bool> {
         .collect();
     report["wire"] = json!({
         "requests": counts.requests, "attempts": counts.attempts, "batches": counts.batches,
-        "answers": counts.codes,
+        "answers": counts.codes, "refused": counts.refused, "refused by H1": counts.refused_by_offset,
     });
     report["producers"] = stats.iter().map(tell_stats).collect();
     report["seed"] = arguments.seed.into();

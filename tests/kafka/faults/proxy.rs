@@ -381,7 +381,7 @@ mod tests {
         let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let mut served = broker.accept().unwrap().0;
         proxies.rule(0, |rule| rule.requests = Flow::Hold);
-        let request = produce(b"late", 0);
+        let request = produce(1, 0);
         client.write_all(&request).unwrap();
         while wire.told().0.requests == 0 {
             thread::yield_now();

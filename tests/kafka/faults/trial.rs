@@ -59,6 +59,11 @@ impl Trial {
         Ok(Self { history, report, lateness, notices, nevers, complaints })
     }
 
+    /// The logs.
+    pub(crate) fn logs(&self) -> &[Log] {
+        &self.history.logs
+    }
+
     /// Something else that is wrong.
     pub(crate) fn complain(&mut self, more: impl IntoIterator<Item = String>) {
         self.complaints.extend(more);
