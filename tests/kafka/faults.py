@@ -176,7 +176,7 @@ def one_round(options, running, reader, ports, seed, seconds, pool):
     ensure("report" in last, f"the run ended with {code}", (out / "stderr").read_text(errors="replace")[-1500:].strip())
     (out / "report.json").write_text(json.dumps(last, indent=1))
     (out / "findings").write_text("\n".join(last["findings"]))
-    ensure(code == 0 and not last["findings"], f"{last['report']['anomalies']} anomalies", *last["findings"][:3])
+    ensure(code == 0 and not last["findings"], f"{last['report']['anomalies']} anomalies, all in findings", *[found.split("\n")[0] for found in last["findings"][:5]])
     return tell(last["report"])
 
 
@@ -218,7 +218,7 @@ def run(options, seed, minutes):
             except Exception as error:  # noqa: BLE001 - told with its seed
                 failures += 1
                 told = (f"FAIL faults, seed {seed}: {type(error).__name__}: {error}\n"
-                        f"     kept: {running.directory}/seed-{seed}, {home}/node*.log\n"
+                        f"     kept: {home}/seed-{seed}/{{findings,report.json}}, {home}/node*.log\n"
                         f"     again: just kafka-faults {seed} {seconds / 60:.3g} --version {options.version}")  # fmt: skip
             print(f"{told} [{time.monotonic() - began:.1f} s]", flush=True)
             rounds += 1

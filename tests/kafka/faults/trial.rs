@@ -76,8 +76,10 @@ impl Trial {
     /// What is wrong, each with what led to it.
     pub(crate) fn findings(&self) -> Vec<String> {
         let found = self.report.anomalies.iter().take(TOLD).map(|finding| {
-            let slice = slice(&self.history, finding).join("\n    ");
-            format!("{finding}\n    {slice}")
+            // The host's naps concern every record; the report counts them.
+            let lines = slice(&self.history, finding).into_iter();
+            let told = lines.filter(|line| !line.contains(" Stall {"));
+            told.fold(finding.to_string(), |text, line| text + "\n    " + &line)
         });
         found.chain(self.complaints.iter().cloned()).collect()
     }
