@@ -94,3 +94,6 @@ fn a_failing_line_is_shown_with_what_was_expected_and_the_command() {
     let told = failure.to_string();
     assert!(told.contains(&format!("candor sim run crates/sim/replays/{name}")), "{told}");
 }
+
+#[path = "replays/planted.rs"]
+mod planted;

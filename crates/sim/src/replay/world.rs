@@ -22,7 +22,9 @@ pub(super) const BEGIN: Instant = Instant::from_millis(1_700_000_000_000);
 /// Bytes that `transmit` gives at a time.
 const CHUNK: usize = 16 * 1024 * 1024;
 /// More rounds than this without time passing are a busy loop.
-const ROUNDS: usize = 20_000;
+const ROUNDS: usize = 3_000;
+/// And so are more wake-ups than this in one scenario.
+const WAKES: u32 = 30_000;
 
 const SERVED: [VersionRange; 4] = [
     VersionRange { api: PRODUCE, min: 3, max: 13 },
@@ -75,6 +77,7 @@ pub(super) struct World<R: Rules> {
     pub(super) auto: bool,
     pub(super) room: usize,
     pub(super) excuses: Vec<Excuse>,
+    wakes: u32,
     /// What must not be, found while acting.
     wrongs: Vec<String>,
 }
@@ -111,6 +114,7 @@ impl<R: Rules> World<R> {
             asked_about: BTreeSet::new(),
             auto: false,
             excuses: Vec::new(),
+            wakes: 0,
             wrongs: Vec::new(),
         };
         world.learn_ids();
@@ -180,6 +184,10 @@ impl<R: Rules> World<R> {
         self.now = next.unwrap_or(limit).max(self.now);
         if let Side::Modelled(net) = &mut self.side {
             net.tick(self.now.as_micros());
+        }
+        self.wakes += 1;
+        if self.wakes == WAKES {
+            self.wrong(format!("{WAKES} wake-ups: hardly anything asks for so many"));
         }
         self.settle();
         next.is_some() && self.wrongs.is_empty()

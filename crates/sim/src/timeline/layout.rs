@@ -137,6 +137,9 @@ impl Layout {
             layout.put(event, *from, *to, &mut attempts);
         }
         layout.end_open(&attempts);
+        if scale == Scale::Time {
+            layout.lanes.sort_by(|one, other| one.name.cmp(&other.name));
+        }
         layout
     }
 

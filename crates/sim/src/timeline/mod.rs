@@ -25,6 +25,7 @@
 //! ```
 
 mod chart;
+mod history;
 mod layout;
 mod page;
 mod style;
