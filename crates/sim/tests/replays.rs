@@ -10,6 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use candor_sim::replay::{Report, Scenario};
+use candor_sim::swarm::{PROFILES, profile_name};
 
 /// Entries of the log: odd numbers up to this.
 const LAST: u32 = 183;
@@ -80,6 +81,21 @@ fn a_scenario_runs_the_same_way_each_time() {
         let (one, two) = (run(&name, &text), run(&name, &text));
         assert_eq!(one.page, two.page, "{name}");
     }
+}
+
+#[test]
+fn modelled_scenarios_come_the_same_way_on_every_version_of_brokers() {
+    let mut failures = Vec::new();
+    for (name, text) in files() {
+        for version in PROFILES {
+            let scenario = Scenario::parse(&text).unwrap();
+            if scenario.is_modelled() {
+                let failure = scenario.on(version).run(&name).failure;
+                failures.extend(failure.map(|one| format!("{} {one}", profile_name(version))));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} failed\n\n{}", failures.len(), failures.join("\n\n"));
 }
 
 #[test]

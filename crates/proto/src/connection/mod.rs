@@ -461,3 +461,39 @@ impl Connection {
 
 /// The name that routes and connections share.
 pub(crate) type Conn = RouteId;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn correlation_ids_begin_again_at_0_and_answers_still_match() {
+        let terms = Terms {
+            client_id: "c".to_owned(),
+            request_timeout: Span::from_secs(30),
+            connect_timeout: Span::from_secs(10),
+            idle_timeout: Span::from_secs(540),
+            longest_redial: Span::from_secs(1),
+            max_response: 1 << 20,
+            max_in_flight: 5,
+            write_window: 1 << 20,
+        };
+        let now = Instant::EPOCH;
+        let address = Address::new("a", 9092).unwrap();
+        let mut connection = Connection::new(Endpoint::Seed(0), address, now, &terms);
+        connection.next_correlation = i32::MAX;
+        for _ in 0..2 {
+            let frame = [Bytes::from_static(b"x")];
+            connection.push(Request::ProducerId, 0, frame, Instant::NEVER);
+        }
+        let open: Vec<i32> = connection.open.iter().map(|open| open.correlation).collect();
+        assert_eq!(open, [i32::MAX, 0]);
+        for correlation in open {
+            let answer = [&4_i32.to_be_bytes()[..], &correlation.to_be_bytes()].concat();
+            connection.received(now, answer.into());
+            let answer = connection.next_answer(now, &terms).unwrap().unwrap();
+            assert!(matches!(answer, Answer::Body(Body { request: Request::ProducerId, .. })));
+        }
+        assert!(connection.open.is_empty());
+    }
+}

@@ -328,7 +328,10 @@ impl<R: Rules> World<R> {
             Blow::Forget { place } => {
                 Upset::ForgetProducers { topic: place.topic.clone(), partition: place.partition }
             }
-            Blow::Recreate { topic } => Upset::RecreateTopic { topic: topic.clone() },
+            Blow::Recreate { topic } => {
+                self.excuse_all(topic);
+                Upset::RecreateTopic { topic: topic.clone() }
+            }
             Blow::Restart { broker, crash } => {
                 Upset::Restart { node: node(self, broker), crash: *crash }
             }
@@ -345,6 +348,16 @@ impl<R: Rules> World<R> {
         net.upset(now, &upset);
         self.learn_ids();
         Ok(())
+    }
+
+    /// Everything that the log of a topic held is gone.
+    fn excuse_all(&mut self, name: &str) {
+        let partitions = self.setup.topics.iter().find(|plan| plan.name == name);
+        let partitions = partitions.map_or(0, |plan| plan.partitions);
+        let topic = self.book.topic(name);
+        for partition in (0..).take(partitions) {
+            self.excuses.push(super::trial::deleted(topic, partition, i64::MAX));
+        }
     }
 
     fn purge(&mut self, place: &super::words::Place, before: i64) -> Done {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use candor_core::{Instant, Resolution, Ticket, Verdict};
+use candor_core::{Instant, Proof, Resolution, Ticket, Verdict};
 use candor_proto::Settlement;
 
 use super::script::{Body, Send};
@@ -270,7 +270,7 @@ pub(super) fn verdict_text(verdict: Verdict) -> (Word, String) {
     match verdict {
         Verdict::Delivered { offset: Some(offset) } => (Word::Delivered, format!("@{offset}")),
         Verdict::Delivered { offset: None } => (Word::Delivered, "@?".to_owned()),
-        Verdict::NotDelivered(proof) => (Word::NotDelivered, format!("{proof:?}")),
+        Verdict::NotDelivered(proof) => (Word::NotDelivered, reason(&proof)),
         Verdict::Unknown(_) => (Word::Unknown, String::new()),
     }
 }
@@ -281,5 +281,17 @@ pub(super) fn resolution_text(resolution: Resolution) -> (Word, String) {
         Resolution::Delivered { offset } => verdict_text(Verdict::Delivered { offset }),
         Resolution::NotDelivered(proof) => verdict_text(Verdict::NotDelivered(proof)),
         Resolution::Never { reason, .. } => (Word::Unknown, format!("{reason:?}")),
+    }
+}
+
+/// A proof as scenarios write it: `Refused`, `Rejected 87`.
+pub(super) fn reason(proof: &Proof) -> String {
+    match proof {
+        Proof::Rejected { code } => format!("Rejected {code}"),
+        Proof::NeverOffered
+        | Proof::Refused
+        | Proof::Unreachable
+        | Proof::Overtaken
+        | Proof::SlotTaken => format!("{proof:?}"),
     }
 }

@@ -31,6 +31,22 @@ impl Scenario {
         &self.title
     }
 
+    /// The same, its brokers being of another version, if they are modelled and the scenario names
+    /// none itself. Default: 4.4.
+    ///
+    /// ```
+    /// use candor_sim::{broker::Profile, replay::Scenario};
+    /// let scenario = Scenario::parse("title t\nmodel A\nsend r1\nout A [0] version 8\nin A stored\nexpect delivered r1 @0\n");
+    /// assert_eq!(scenario.unwrap().on(Profile::V2_4).run("t").failure, None);
+    /// ```
+    #[must_use]
+    pub fn on(mut self, version: Profile) -> Self {
+        if let Brokers::Modelled { profile, .. } = &mut self.setup.brokers {
+            *profile = profile.or(Some(version));
+        }
+        self
+    }
+
     /// Whether brokers are modelled, and the log is read back and judged.
     #[must_use]
     pub const fn is_modelled(&self) -> bool {
@@ -74,7 +90,7 @@ pub(super) enum Brokers {
     /// The scenario itself answers.
     Scripted,
     /// The model cluster does, where the scenario lets it.
-    Modelled { profile: Profile, min_insync: usize },
+    Modelled { profile: Option<Profile>, min_insync: usize },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use candor_core::rules::Rules;
 use candor_core::{Resolution, Verdict};
 use candor_proto::Notice;
 
-use super::book::{resolution_text, verdict_text};
+use super::book::{reason, resolution_text, verdict_text};
 use super::run::{Mismatch, mismatch};
 use super::script::{Expect, Said, Spot};
 use super::words::{Place, briefly};
@@ -279,18 +279,6 @@ fn is_at(offset: Option<i64>, spot: Spot, place: i64) -> bool {
         Spot::Anywhere => true,
         Spot::Untold => offset.is_none(),
         Spot::At(base) => offset == Some(base + place),
-    }
-}
-
-/// A proof as scenarios write it: `Refused`, `Rejected 87`.
-fn reason(proof: &candor_core::Proof) -> String {
-    match proof {
-        candor_core::Proof::Rejected { code } => format!("Rejected {code}"),
-        candor_core::Proof::NeverOffered
-        | candor_core::Proof::Refused
-        | candor_core::Proof::Unreachable
-        | candor_core::Proof::Overtaken
-        | candor_core::Proof::SlotTaken => format!("{proof:?}"),
     }
 }
 

@@ -12,6 +12,7 @@ use super::brokers::Scripted;
 use super::link::{Link, Pending};
 use super::offers::{From, Offers};
 use super::script::{Brokers, Condition, Scenario, Setup, TopicPlan};
+use crate::broker::Profile;
 use crate::codec::{METADATA, MetadataResponse, PRODUCE, Request, VersionRange, decode_request};
 use crate::judge::{Excuse, Fact, Lane};
 use crate::serve::{Hangup, Net, Settings};
@@ -91,8 +92,9 @@ impl<R: Rules> World<R> {
         }
         let producer =
             Producer::new(&setup.config, 42, BEGIN).map_err(|error| error.to_string())?;
+        let file = name.rsplit('/').next().unwrap_or(name);
         let text = scenario.text.clone();
-        let mut page = Page::new(&scenario.title).source(Source { name: name.to_owned(), text });
+        let mut page = Page::new(&scenario.title).source(Source { name: file.to_owned(), text });
         for line in &scenario.about {
             page = page.about(line);
         }
@@ -512,7 +514,7 @@ fn side(setup: &Setup) -> Side {
             let topics =
                 setup.topics.iter().map(|plan| (plan.name.clone(), plan.partitions)).collect();
             let mut net = Net::new(Settings {
-                profile,
+                profile: profile.unwrap_or(Profile::V4_4),
                 brokers,
                 replicas: setup.names.len(),
                 topics,

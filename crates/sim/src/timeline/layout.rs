@@ -379,6 +379,11 @@ fn by_steps(events: &[Event]) -> Places {
 
 /// Whether something may stand in a column with these.
 fn shares(column: &[Event], what: &What) -> bool {
+    let ends = |what: &What| matches!(what, What::Ended { .. });
+    if ends(what) {
+        // A connection takes all its attempts along.
+        return column.iter().all(|other| ends(&other.what));
+    }
     let (kind, lane) = seat(what);
     lane.is_some()
         && column.iter().all(|other| {

@@ -17,7 +17,7 @@ impl Scenario {
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
         let mut scenario = Self {
             title: String::new(),
-            about: Vec::new(),
+            about: head(text),
             text: text.to_owned(),
             setup: Setup::default(),
             steps: Vec::new(),
@@ -40,6 +40,12 @@ impl Scenario {
         }
         Ok(scenario)
     }
+}
+
+/// What the comment at the top says.
+fn head(text: &str) -> Vec<String> {
+    let comments = text.lines().map_while(|line| line.strip_prefix('#'));
+    comments.map(|line| line.trim().to_owned()).collect()
 }
 
 /// A broker's name must be one of those that there are.

@@ -40,7 +40,6 @@ impl Scenario {
         if !matches!(
             &*word,
             "title"
-                | "about"
                 | "brokers"
                 | "model"
                 | "seeds"
@@ -60,7 +59,6 @@ impl Scenario {
         let setup = &mut self.setup;
         match &*word {
             "title" => self.title = words.rest(),
-            "about" => self.about.push(words.rest()),
             "brokers" => setup.names = names(words)?,
             "model" => model(words, setup)?,
             "seeds" => setup.seed_by(names(words)?),
@@ -110,12 +108,12 @@ fn profile(word: &str) -> Option<Profile> {
 
 fn model(words: &mut Words, setup: &mut Setup) -> Read {
     let mut all = Vec::new();
-    let (mut version, mut min_insync) = (Profile::V4_4, 1);
+    let (mut version, mut min_insync) = (None, 1);
     while !words.is_empty() {
         if words.take("isr") {
             min_insync = words.number()?;
         } else if words.peek().is_some_and(|word| word.contains('.')) {
-            version = words.read("a version: 2.4, 3.9, 4.0, 4.3, 4.4 or 4.5", profile)?;
+            version = Some(words.read("a version: 2.4, 3.9, 4.0, 4.3 or 4.4", profile)?);
         } else {
             all.push(words.read("the name of a broker", name)?);
         }
