@@ -215,7 +215,7 @@ class Cluster:
             return len({tuple((p.leader, p.leader_epoch) for p in answer.topics[topic][1]) for answer in answers}) == 1
 
         # A node that stood still first tells what it knew before.
-        until = time.monotonic() + 60
+        until = time.monotonic() + 180
         while not agreed(answers := list(self._wait((topic,), good, f"leaders of {topic}").values())):
             if time.monotonic() > until:
                 raise TimeoutError(f"nodes do not agree about the leaders of {topic}: {answers}")

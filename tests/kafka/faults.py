@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import os
 import shutil
 import subprocess
 import threading
@@ -15,7 +16,7 @@ NODES = 3
 # A long time is cut into rounds, each with its own seed, topics and producers: a failure is found early, and a log stays readable.
 ROUND_S = 180
 # What a round may take beside its length: to heal, to close, to restart every node, to read the logs.
-PATIENCE_S = 300
+PATIENCE_S = 600
 # Longer than `STATE_TTL` in faults/mod.rs and all that can delay a request on its way: assumption A3.
 EXTRA = ("producer.id.expiration.ms=25000", "producer.id.expiration.check.interval.ms=1000")
 
@@ -32,7 +33,7 @@ class Hands:
         with self.one_at_a_time:
             return self.foreign.ask(*command)
 
-    def until_done(self, *command, good=(), patience=60):
+    def until_done(self, *command, good=(), patience=120):
         """While brokers are down, tools fail: again, until it is done or is found to be done."""
         until = time.monotonic() + patience
         while True:
@@ -49,7 +50,7 @@ class Hands:
         getattr(self, "do_" + command.pop("do"))(**command)
 
     def do_create(self, topic, partitions):
-        self.ask("create", topic, partitions, self.cluster.replicas)
+        self.until_done("create", topic, partitions, self.cluster.replicas, good=["TopicExists"])
         self.cluster.wait_for_topic(topic, partitions)
         self.topics[topic] = partitions
 
@@ -118,7 +119,7 @@ class Hands:
                     f"{partition.index}\t{b.base_offset}\t{b.last_offset}\t{b.producer}\t{b.epoch}\t{b.base_sequence}\n" for b in batches
                 )
         # A consumer sees everything once the high watermark stands where the log ends.
-        self.foreign.ask("dump", topic, self.out / f"{topic}.log", held, 60)
+        self.foreign.ask("dump", topic, self.out / f"{topic}.log", held, 180)
 
 
 def converse(process, hands, late):
@@ -160,7 +161,8 @@ def one_round(options, running, reader, ports, seed, seconds, pool):
     late = threading.Event()
     with open(out / "stderr", "wb") as errors:
         process = subprocess.Popen(
-            cluster.with_harness(list(map(str, command))), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)  # fmt: skip
+            cluster.with_harness(list(map(str, command))), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+            env=os.environ | {"RUST_BACKTRACE": "0"})  # fmt: skip
 
     def too_late():
         late.set()

@@ -95,7 +95,7 @@ def ask(host, port, topics=(), timeout=2.0):
     return Answer(brokers, controller, dict(r.array(topic)))
 
 
-def wait(addresses, topics, good, what, patience=60.0):
+def wait(addresses, topics, good, what, patience=180.0):
     """Asks until the answer of *every* address is `good`; raises after `patience` seconds with the last answers."""
     until = time.monotonic() + patience
     seen = {}
