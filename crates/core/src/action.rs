@@ -205,6 +205,8 @@ pub struct Offer<P: Payload> {
     pub first: Sequence,
     /// The records.
     pub batch: P::Frozen,
+    /// It takes the slot of batches in doubt (rule C): other content stands at this sequence.
+    pub replacement: bool,
     /// Earliest deadline of a record in it that has no verdict yet (rule L9).
     pub earliest_deadline: Option<Instant>,
 }

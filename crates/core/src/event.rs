@@ -20,6 +20,10 @@ pub enum Event<'r, P: Payload> {
     Append(Append<'r, P>),
     /// This record's deadline is now (rule D4). Unknown tickets are ignored: it may be over already.
     Cancel(Ticket),
+    /// The same, and if the record is in doubt then, its slot is contested (rule C): it shall never
+    /// be written, or be known to be. A wish like any other: where it cannot be had, the record is
+    /// settled as it would have been.
+    Revoke(Ticket),
     /// Everything appended so far is due.
     Flush,
     /// Nothing more will be appended; everything is to be told by `deadline` (rule D5).
@@ -68,6 +72,8 @@ pub enum Event<'r, P: Payload> {
     },
     /// The producer is out of memory and this lane holds the oldest reported `Unknown` (rule L5).
     Shed,
+    /// What is in doubt is given up: the lane goes on under the next epoch without resending it.
+    Abandon,
 }
 
 /// A record that joins a lane.

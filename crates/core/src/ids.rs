@@ -90,6 +90,11 @@ impl Sequence {
         let wide = (self.0 as u64 + count as u64) & 0x7fff_ffff;
         Self(wide as i32)
     }
+
+    /// How many records further on `later` is, modulo 2^31 (rule S14).
+    pub const fn until(self, later: Self) -> u32 {
+        (later.0.wrapping_sub(self.0) & 0x7fff_ffff) as u32
+    }
 }
 
 /// Producer id and epoch, as adopted by one partition (rule S9).

@@ -23,6 +23,7 @@ use crate::ids::{Identity, Sequence};
 ///     fn push(&mut self, timestamp: i64, (): ()) { self.0.push(timestamp) }
 ///     fn remove(&mut self, index: u32) { self.0.remove(index as usize); }
 ///     fn split_off(&mut self, at: u32) -> Self { Self(self.0.split_off(at as usize)) }
+///     fn join(&mut self, mut behind: Self) { self.0.append(&mut behind.0) }
 ///     fn count(&self) -> u32 { self.0.len() as u32 }
 ///     fn bytes(&self) -> usize { self.0.len() }
 ///     fn max_timestamp(&self) -> i64 { self.0.iter().copied().max().unwrap_or(-1) }
@@ -75,6 +76,9 @@ pub trait Payload: Clone + Eq + Debug {
     /// Keeps the first `at` records and returns the others.
     #[must_use]
     fn split_off(&mut self, at: u32) -> Self;
+
+    /// Adds the records of another batch behind its own (rule C3).
+    fn join(&mut self, behind: Self);
 
     /// How many records.
     fn count(&self) -> u32;

@@ -49,6 +49,10 @@ impl Payload for Counted {
         Self { records: self.records.split_off(at as usize) }
     }
 
+    fn join(&mut self, mut behind: Self) {
+        self.records.append(&mut behind.records);
+    }
+
     fn count(&self) -> u32 {
         self.records.len() as u32
     }

@@ -39,6 +39,8 @@ enum Step {
         old: bool,
     },
     Cancel(u8),
+    Revoke(u8),
+    Abandon,
     Offer,
     /// Some records, and all that may be offered.
     Burst(u8),
@@ -102,6 +104,9 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (deadline, prop::bool::weighted(0.7), prop::bool::weighted(0.1))
             .prop_map(|(deadline, flush, old)| Step::Append { deadline, flush, old }),
         2 => (0u8..8).prop_map(Step::Cancel),
+        3 => (0u8..8).prop_map(Step::Revoke),
+        1 => prop::bool::weighted(0.15)
+            .prop_map(|yes| if yes { Step::Abandon } else { Step::Offer }),
         14 => Just(Step::Offer),
         6 => (1u8..6).prop_map(Step::Burst),
         3 => Just(Step::Calm),
@@ -178,6 +183,7 @@ struct World {
     last_delivered: i64,
     unfenced: bool,
     shed: bool,
+    abandoned: bool,
     recreated: bool,
     purged: bool,
     conflict: bool,
@@ -189,7 +195,9 @@ struct World {
     era_proved: bool,
     /// Every batch that was offered: one content for each place in an epoch.
     contents: BTreeMap<(i64, i16, i32), Vec<u16>>,
-    /// When each record was offered last, and at which leader epoch.
+    /// Every replacement: one content for each place and size.
+    replacements: BTreeMap<(i64, i16, i32, usize), Vec<u16>>,
+    /// When each record was offered last in a batch, and at which leader epoch.
     last_offer: BTreeMap<u16, (u64, i32)>,
 }
 
@@ -238,6 +246,7 @@ impl World {
             last_delivered: -1,
             unfenced: false,
             shed: false,
+            abandoned: false,
             recreated: false,
             purged: false,
             conflict: false,
@@ -247,6 +256,7 @@ impl World {
             era: 0,
             era_proved: false,
             contents: BTreeMap::new(),
+            replacements: BTreeMap::new(),
             last_offer: BTreeMap::new(),
         }
     }
@@ -312,11 +322,12 @@ impl World {
                     // An old duplicate behind which a later batch is written (K6).
                     NeverReason::StateLost => true,
                     NeverReason::Expired => self.purged || self.start.old,
-                    NeverReason::Abandoned => false,
+                    NeverReason::Abandoned => self.abandoned,
                 };
                 let open = |f: &Frame| {
                     let carries = f.records.contains(&(ticket.0 as u16));
-                    !f.told && carries && f.identity == facts.identity
+                    let here = f.identity == facts.identity && f.first == facts.first;
+                    !f.told && carries && here
                 };
                 let hopeless = self.is_closed() || !self.frames.iter().any(open);
                 assert!(hopeless, "Never, and an answer may still come");
@@ -377,8 +388,13 @@ impl World {
         let (records, identity) = (offer.batch.records(), offer.identity);
         let place = (identity.id.get(), identity.epoch.get(), offer.first.get());
         assert!(place.1 < i16::MAX || place.2 == 0, "32767 is a fence only (S10)");
+        if offer.replacement {
+            return self.check_replacement(place, &records);
+        }
         let content = self.contents.entry(place).or_insert_with(|| records.clone());
         assert_eq!(*content, records, "two contents at one place (S2, S4)");
+        let clash = self.replacements.get(&(place.0, place.1, place.2, records.len()));
+        assert!(clash.is_none_or(|it| *it == records), "two contents at one place (S4)");
         for record in records {
             let told = &self.fates[usize::from(record)];
             assert!(told.resolution.is_none(), "{record} is offered after its end");
@@ -387,6 +403,21 @@ impl World {
                 assert!(rested, "{record} is offered again without backoff (L3, V5)");
             }
         }
+    }
+
+    /// C2, S4.
+    fn check_replacement(&mut self, place: (i64, i16, i32), records: &[u16]) {
+        let (id, epoch, first) = place;
+        let contested = &self.contents[&place];
+        assert_ne!(contested.len(), records.len(), "an exact match of what it contests (C2)");
+        let end = Sequence::new(first).unwrap().after(records.len() as u32).get();
+        let taken = |it: &i32| self.contents.contains_key(&(id, epoch, *it));
+        // What was written before it is out of the way.
+        let before = self.fates[usize::from(contested[0])].verdict;
+        assert!(!taken(&end) || end < first, "it ends where another one begins (C2): {before:?}");
+        let key = (id, epoch, first, records.len());
+        let content = self.replacements.entry(key).or_insert_with(|| records.to_vec());
+        assert_eq!(*content, records, "two contents at one place (S4)");
     }
 
     /// 0 is the route in use, 1 the one before it, and so on; from 7 on any late copy.
@@ -504,6 +535,13 @@ impl World {
         self.tell(Event::Cancel(Ticket(ticket as u64)));
     }
 
+    fn revoke(&mut self, back: u8) {
+        let Some(ticket) = self.fates.len().checked_sub(1 + usize::from(back)) else { return };
+        let fate = &mut self.fates[ticket];
+        fate.deadline = fate.deadline.min(self.now);
+        self.tell(Event::Revoke(Ticket(ticket as u64)));
+    }
+
     fn burst(&mut self, records: u8) {
         (0..records).for_each(|_| self.append(30_000, true, false));
         self.poll();
@@ -545,10 +583,28 @@ impl World {
 
     fn expire(&mut self) {
         let day = self.now as i64 - 24 * 3_600_000;
+        // So is the order of a batch that a newer epoch had fenced.
+        let fences: BTreeMap<_, _> =
+            self.broker.producers.iter().map(|(id, e)| (*id, e.epoch)).collect();
+        let fenced = |f: &Frame| {
+            let epoch = fences.get(&f.identity.id.get());
+            epoch.is_some_and(|epoch| f.identity.epoch.get() < epoch.get())
+        };
         self.broker.producers.retain(|_, entry| entry.newest > day);
-        // A copy of what is written, landing after that, is beyond the assumptions (A3).
-        let written = |f: &Frame| !self.broker.places(f.records[0]).is_empty();
-        for frame in self.frames.iter_mut().filter(|f| f.answer.is_none() && written(f)) {
+        // A copy of what is written or whose slot was taken, landing after that, is beyond the
+        // assumptions (A3).
+        let written = |f: &Frame| {
+            let ended = |record: &u16| {
+                let fate = self.fates[usize::from(*record)];
+                let taken = Proof::SlotTaken;
+                !self.broker.places(*record).is_empty()
+                    || fate.verdict == Some(Verdict::NotDelivered(taken))
+                    || fate.resolution == Some(Resolution::NotDelivered(taken))
+            };
+            f.records.iter().any(ended)
+        };
+        let gone = |f: &Frame| f.answer.is_none() && (written(f) || fenced(f));
+        for frame in self.frames.iter_mut().filter(|f| gone(f)) {
             frame.answer = Some(Answer::Missing);
         }
     }
@@ -587,6 +643,11 @@ impl World {
                 self.append(deadline, flush, old && self.start.old);
             }
             Step::Cancel(back) => self.cancel(back),
+            Step::Revoke(back) => self.revoke(back),
+            Step::Abandon => {
+                self.abandoned = true;
+                self.tell(Event::Abandon);
+            }
             Step::Offer => {
                 self.offer();
             }

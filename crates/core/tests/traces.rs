@@ -9,7 +9,10 @@ mod words;
 #[path = "traces/world.rs"]
 mod world;
 
-use candor_core::rules::{Fate, Honest, Mark, ProofFacts, Rules, Standing};
+use candor_core::rules::{
+    AfterReplacement, Class, ConclusionFacts, CutFacts, DuplicateFacts, DuplicateMeans, Fate,
+    Honest, Mark, ProofFacts, RevokeFacts, Rules, Standing,
+};
 use candor_core::{HandedOver, PartitionResponse, Proof};
 
 const TABLE: &str = include_str!("traces/table.txt");
@@ -127,5 +130,61 @@ plant!(
     10,
     fn fate(response: &PartitionResponse, _: bool) -> Fate {
         if response.error_code == 6 { Fate::NotAppended } else { Honest::fate(response, false) }
+    }
+);
+plant!(
+    a_contest_of_what_may_be_forgotten_is_found,
+    41,
+    fn may_revoke(_: &RevokeFacts) -> bool {
+        true
+    }
+);
+plant!(
+    no_contest_at_all_is_found,
+    59,
+    fn may_revoke(_: &RevokeFacts) -> bool {
+        false
+    }
+);
+plant!(
+    a_replacement_of_any_size_is_found,
+    41,
+    fn cut_is_legal(facts: &CutFacts<'_>) -> bool {
+        facts.count > 0
+    }
+);
+plant!(
+    a_replacement_with_what_has_a_verdict_is_found,
+    59,
+    fn goes_into_replacement(_: bool) -> bool {
+        true
+    }
+);
+plant!(
+    a_taken_slot_that_always_proves_is_found,
+    63,
+    fn conclusive(_: &ConclusionFacts) -> bool {
+        true
+    }
+);
+plant!(
+    a_replacement_that_is_asked_for_ever_is_found,
+    49,
+    fn after_replacement(_: Class, _: bool) -> AfterReplacement {
+        AfterReplacement::AskAgain
+    }
+);
+plant!(
+    a_replacement_given_back_in_doubt_is_found,
+    41,
+    fn replacement_not_written(_: Standing, open: usize, _: bool) -> bool {
+        open == 0
+    }
+);
+plant!(
+    a_46_that_proves_on_a_contested_slot_is_found,
+    58,
+    fn duplicate(facts: DuplicateFacts) -> DuplicateMeans {
+        Honest::duplicate(DuplicateFacts { contested: false, ..facts })
     }
 );

@@ -13,6 +13,16 @@ const ELSEWHERE: [&str; 5] = [
     "window_has_room",
 ];
 
+/// Decisions of contests (C): they are inverted by the traces of candor-core.
+const CONTESTS: [&str; 6] = [
+    "after_replacement",
+    "conclusive",
+    "cut_is_legal",
+    "goes_into_replacement",
+    "may_revoke",
+    "replacement_not_written",
+];
+
 /// Where people read of them; the rows are what the tests below print with `--nocapture`.
 const TABLE: &str = include_str!("../../../docs/planted-bugs.md");
 
@@ -58,8 +68,12 @@ fn every_decision_is_inverted() {
         .filter_map(|line| line.split(['(', '<']).next())
         .collect();
     assert!(decisions.len() > 40, "{decisions:?}");
-    let inverted: BTreeSet<&str> =
-        INVERSIONS.iter().map(|inversion| inversion.method).chain(ELSEWHERE).collect();
+    let inverted: BTreeSet<&str> = INVERSIONS
+        .iter()
+        .map(|inversion| inversion.method)
+        .chain(ELSEWHERE)
+        .chain(CONTESTS)
+        .collect();
     let missing: Vec<_> = decisions.symmetric_difference(&inverted).collect();
     assert!(missing.is_empty(), "inverted nowhere, or no decision: {missing:?}");
 }

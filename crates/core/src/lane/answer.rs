@@ -15,6 +15,7 @@ use super::Lane;
 use super::attempt::{Attempt, Passage};
 use super::batch::Refusal;
 use super::gate::Gate;
+use super::given_up::GivenUp;
 use super::memory::Acknowledged;
 
 /// An answer, read by the rules.
@@ -48,7 +49,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if attempt.log == self.memory.log {
             let moment = self.moment(now);
             if self.memory.see_log_start::<R>(moment, &self.config, &response) {
-                self.span.unsettled_mut().for_each(|batch| batch.log_start_moved_past = true);
+                self.span.offered_mut().for_each(|batch| batch.log_start_moved_past = true);
             }
         }
         let meaning = self.meaning(&attempt, &response);
@@ -75,14 +76,14 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             Fate::NotAppended => true,
             Fate::Appended | Fate::Doubtful => false,
         };
-        let given_up = self.given_up.iter_mut().find(|it| it.position == attempt.position);
         if attempt.settled.is_some() {
             // Nothing is learned about what is settled.
-        } else if let Some(given_up) = given_up {
-            match refused {
-                true => given_up.refuse(),
-                false => given_up.add_doubt(attempt.route, id),
-            }
+        } else if self.given_up.iter().any(|it| it.position == attempt.position) {
+            let meaning = match refused {
+                true => Meaning::Refused(Class::None),
+                false => Meaning::Doubtful,
+            };
+            self.answer_given_up(now, &attempt, meaning);
         } else {
             if let Some(batch) = self.span.batch_mut(attempt.position) {
                 match refused {
@@ -122,18 +123,19 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 
     fn duplicate_facts(&self, attempt: &Attempt) -> DuplicateFacts {
-        let batch = self.span.get(attempt.position).and_then(super::span::Slot::unsettled);
+        let batch = self.span.get(attempt.position).and_then(super::span::Slot::offered);
         let given_up = self.given_up.iter().find(|it| it.position == attempt.position);
         let doubt = batch
             .and_then(|batch| batch.tally.oldest_doubt())
-            .or_else(|| given_up.and_then(super::given_up::GivenUp::oldest_doubt));
+            .or_else(|| given_up.and_then(GivenUp::oldest_doubt));
         let waiting = self.attempts.of(attempt.position).map(|other| other.id).min();
         let earlier =
             doubt.is_some_and(|id| id < attempt.id) || waiting.is_some_and(|id| id < attempt.id);
         DuplicateFacts {
             first_attempt: attempt.first,
             earlier_not_refused: earlier,
-            contested: false,
+            contested: batch.is_some_and(|it| self.span.is_contested(it.first, it.count()))
+                || given_up.is_some_and(|it| it.contested),
         }
     }
 
@@ -153,20 +155,28 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// A late answer for what was given up; S15: it touches no counters.
     fn answer_given_up(&mut self, now: Instant, attempt: &Attempt, meaning: Meaning) {
-        let Some(index) = self.given_up.iter().position(|it| it.position == attempt.position)
-        else {
+        let here = |it: &&mut GivenUp| it.position == attempt.position;
+        let given_up = self.given_up.iter_mut();
+        match meaning {
+            Meaning::Zero { base } => self.given_up_is_written(now, attempt, base),
+            Meaning::WrittenSomewhere => self.given_up_is_written(now, attempt, None),
+            Meaning::Refused(_) | Meaning::Conflict => {
+                given_up.filter(here).for_each(GivenUp::refuse);
+            }
+            Meaning::Doubtful => given_up
+                .filter(here)
+                .for_each(|given_up| given_up.add_doubt(attempt.route, attempt.id)),
+        }
+    }
+
+    fn given_up_is_written(&mut self, now: Instant, attempt: &Attempt, base: Option<Offset>) {
+        let position = attempt.position;
+        let Some(given_up) = self.given_up.iter().find(|it| it.position == position) else {
             return;
-        };
-        let given_up = &mut self.given_up[index];
-        let base = match meaning {
-            Meaning::Zero { base } => base,
-            Meaning::WrittenSomewhere => None,
-            Meaning::Refused(_) | Meaning::Conflict => return given_up.refuse(),
-            Meaning::Doubtful => return given_up.add_doubt(attempt.route, attempt.id),
         };
         let (bounds, count) = (given_up.bounds(), given_up.doubt.count);
         let acknowledged = Acknowledged {
-            position: attempt.position,
+            position,
             end: base.map(|base| base.after(count)),
             max_timestamp: given_up.max_timestamp,
         };
@@ -174,12 +184,16 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if given_up.log == self.memory.log && !agrees {
             return self.contradiction(base);
         }
-        let given_up = self.given_up.remove(index);
+        let same_identity = self.identity() == Some(given_up.doubt.identity);
         let settled =
             base.map_or(SettledAs::Concluded { bounds, count }, |base| SettledAs::Written { base });
-        self.attempts.settle(attempt.position, settled);
-        self.tell(given_up.records, Outcome::Delivered { base });
-        let same_identity = self.identity() == Some(given_up.doubt.identity);
+        self.attempts.settle(position, settled);
+        for given_up in core::mem::take(&mut self.given_up) {
+            match given_up.records_at(position) {
+                Some(records) => self.tell(records, Outcome::Delivered { base }),
+                None => self.given_up.push(given_up),
+            }
+        }
         if R::touches_counters(same_identity) {
             self.memory.acknowledge::<R>(self.moment(now), &self.config, acknowledged);
             self.open_gate(now, attempt);
@@ -194,6 +208,9 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         response: PartitionResponse,
     ) {
         match meaning {
+            Meaning::Zero { base } if self.is_replacement(attempt.position) => {
+                return self.replacement_written(now, attempt, base, &response);
+            }
             Meaning::Zero { base } => {
                 return self.acknowledged(now, attempt, base, response.log_append_time);
             }
@@ -217,7 +234,10 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         match meaning {
             Meaning::Zero { .. } | Meaning::WrittenSomewhere => {}
             Meaning::Conflict => self.conflict(now),
-            Meaning::Refused(class) => self.mark(attempt, class, response),
+            Meaning::Refused(class) => {
+                self.mark(attempt, class, response);
+                self.replacement_refused(attempt, class);
+            }
             Meaning::Doubtful => self.ask_leader_for(response.error_code),
         }
     }
@@ -301,7 +321,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let attempts = &self.attempts;
         let current = self.leader.route;
         let in_use = |route| Some(route) == current || attempts.uses(route);
-        self.span.unsettled_mut().for_each(|batch| batch.tally.forget_routes(in_use));
+        self.span.offered_mut().for_each(|batch| batch.tally.forget_routes(in_use));
     }
 
     /// Positions of the unsettled batches before this one.

@@ -9,19 +9,44 @@ use crate::rules::{Mark, Rules, Standing};
 use crate::time::Instant;
 use crate::verdict::{Doubt, Proof};
 
+/// What the owner of a record was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// Nothing yet.
+    Nothing,
+    /// The verdict `Unknown`: a resolution follows.
+    Unknown,
+    /// That is for another batch, which carries the same record (C), to know.
+    Elsewhere,
+}
+
 /// A record's name and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) ticket: Ticket,
     pub(super) deadline: Instant,
-    /// It was told `Unknown`.
-    pub(super) told: bool,
+    pub(super) heard: Heard,
 }
 
 impl Entry {
-    fn to_told(self, index: usize) -> Told {
-        Told { ticket: self.ticket, index: index as u32, unknown: self.told }
+    pub(super) fn is_untold(&self) -> bool {
+        self.heard == Heard::Nothing
     }
+
+    fn to_told(self, index: usize) -> Told {
+        Told { ticket: self.ticket, index: index as u32, unknown: self.heard == Heard::Unknown }
+    }
+}
+
+/// Whether a batch in doubt is only settled, or its slot is to be taken by other content (C).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// It is resent until the answers decide.
+    Settle,
+    /// Where its turn comes to be resent, a replacement goes in its place.
+    Contest,
+    /// A replacement was refused at this leader: the batch itself is asked (C4).
+    Contested,
 }
 
 /// How large a batch became.
@@ -135,6 +160,15 @@ impl<P: Payload> Records<P> {
         found
     }
 
+    /// Adds these records behind its own.
+    pub(super) fn join(&mut self, mut behind: Self) {
+        self.compact();
+        behind.compact();
+        self.payload.join(behind.payload);
+        self.entries.append(&mut behind.entries);
+        self.expiry = self.expiry.min(behind.expiry);
+    }
+
     pub(super) fn split_off(&mut self, at: u32) -> Self {
         self.compact();
         let payload = self.payload.split_off(at);
@@ -145,8 +179,14 @@ impl<P: Payload> Records<P> {
 }
 
 fn earliest(entries: &[Entry]) -> Instant {
-    let untold = entries.iter().filter(|entry| !entry.told);
+    let untold = entries.iter().filter(|entry| entry.is_untold());
     untold.map(|entry| entry.deadline).min().unwrap_or(Instant::NEVER)
+}
+
+/// The entry of a record; tickets ascend.
+pub(super) fn find(entries: &[Entry], ticket: Ticket) -> Option<&Entry> {
+    let index = entries.binary_search_by_key(&ticket, |entry| entry.ticket).ok()?;
+    entries.get(index)
 }
 
 fn bring_forward(entries: &mut [Entry], ticket: Ticket, now: Instant) -> bool {
@@ -195,6 +235,7 @@ pub(super) enum Past {
     NeverOffered,
     Refused,
     Unreachable,
+    SlotTaken,
 }
 
 impl Past {
@@ -204,6 +245,7 @@ impl Past {
             Self::NeverOffered => Proof::NeverOffered,
             Self::Refused => Proof::Refused,
             Self::Unreachable => Proof::Unreachable,
+            Self::SlotTaken => Proof::SlotTaken,
         }
     }
 }
@@ -237,6 +279,7 @@ impl<P: Payload> SealedBatch<P> {
             retry: Retry { not_before: now, ..self.retry },
             tally: Tally::default(),
             mark: Mark::Unasked,
+            wish: Wish::Settle,
             permanent: None,
             corrupt_in_a_row: 0,
             first_offer: now,
@@ -318,6 +361,7 @@ pub(super) struct SequencedBatch<P: Payload> {
     pub(super) retry: Retry,
     pub(super) tally: Tally,
     pub(super) mark: Mark,
+    pub(super) wish: Wish,
     pub(super) permanent: Option<Refusal>,
     pub(super) corrupt_in_a_row: u32,
     pub(super) first_offer: Instant,
@@ -339,29 +383,58 @@ impl<P: Payload> SequencedBatch<P> {
     }
 
     pub(super) fn all_told(&self) -> bool {
-        self.entries.iter().all(|entry| entry.told)
+        !self.entries.iter().any(Entry::is_untold)
     }
 
     pub(super) fn any_told(&self) -> bool {
-        self.entries.iter().any(|entry| entry.told)
+        !self.entries.iter().all(Entry::is_untold)
+    }
+
+    pub(super) fn find(&self, ticket: Ticket) -> Option<&Entry> {
+        find(&self.entries, ticket)
     }
 
     pub(super) fn max_timestamp(&self) -> i64 {
         self.frozen.max_timestamp()
     }
 
-    /// Every record, for a completion of the whole batch.
+    /// Every record that it speaks for, for a completion of the whole batch.
     pub(super) fn told(&self) -> Vec<Told> {
-        self.entries.iter().enumerate().map(|(index, entry)| entry.to_told(index)).collect()
+        let entries = self.entries.iter().enumerate();
+        let own = entries.filter(|(_, entry)| entry.heard != Heard::Elsewhere);
+        own.map(|(index, entry)| entry.to_told(index)).collect()
+    }
+
+    /// Another batch speaks for these records from now on: they are handed over as they were told.
+    pub(super) fn hand_over(&mut self, whom: impl Fn(&Entry) -> bool) -> Vec<Told> {
+        let mut handed = Vec::new();
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            if entry.heard != Heard::Elsewhere && whom(entry) {
+                handed.push(entry.to_told(index));
+                entry.heard = Heard::Elsewhere;
+            }
+        }
+        self.expiry = earliest(&self.entries);
+        handed
+    }
+
+    /// C3: a copy of the records for which `stays` says so; this batch goes on speaking for them.
+    pub(super) fn copy(&self, stays: impl Fn(&Entry) -> bool) -> Records<P> {
+        let (payload, entries) = (self.frozen.clone().thaw(), self.entries.clone());
+        let mut records = Records { payload, entries, stale: Vec::new(), expiry: Instant::NEVER };
+        records.take(|_, entry| !stays(entry));
+        records.entries.iter_mut().for_each(|entry| entry.heard = Heard::Elsewhere);
+        records.expiry = Instant::NEVER;
+        records
     }
 
     /// Marks records as told `Unknown`; returns those that were not.
     pub(super) fn tell(&mut self, mut whom: impl FnMut(&Entry) -> bool) -> Vec<Told> {
         let mut newly = Vec::new();
         for (index, entry) in self.entries.iter_mut().enumerate() {
-            if !entry.told && whom(entry) {
+            if entry.is_untold() && whom(entry) {
                 newly.push(entry.to_told(index));
-                entry.told = true;
+                entry.heard = Heard::Unknown;
             }
         }
         self.expiry = earliest(&self.entries);
@@ -385,21 +458,21 @@ impl<P: Payload> SequencedBatch<P> {
     }
 
     /// S2, V1: takes the sequence off. Records that were told `Unknown` leave, and come second;
-    /// of the others those for which `fails` says so, and come third.
+    /// of the others those for which `fails` says so, and come third. What another batch speaks
+    /// for leaves in silence.
     pub(super) fn thaw(
         self,
         past: Past,
         fails: impl Fn(u32, Instant) -> bool,
     ) -> (SealedBatch<P>, Vec<Told>, Vec<Told>) {
-        let expiry = earliest(&self.entries);
-        let mut records = Records {
-            payload: self.frozen.thaw(),
-            entries: self.entries,
-            stale: Vec::new(),
-            expiry,
-        };
-        let left = records.take(|i, entry| entry.told || fails(i as u32, entry.deadline));
+        let (expiry, retry) = (self.expiry, self.retry);
+        let own: Vec<Ticket> = self.told().iter().map(|told| told.ticket).collect();
+        let (payload, entries) = (self.frozen.thaw(), self.entries);
+        let mut records = Records { payload, entries, stale: Vec::new(), expiry };
+        let mut left =
+            records.take(|i, entry| !entry.is_untold() || fails(i as u32, entry.deadline));
+        left.retain(|left| own.binary_search(&left.ticket).is_ok());
         let (told, failed) = left.into_iter().partition(|left| left.unknown);
-        (SealedBatch { records, past, retry: self.retry }, told, failed)
+        (SealedBatch { records, past, retry }, told, failed)
     }
 }

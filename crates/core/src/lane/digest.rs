@@ -11,8 +11,9 @@ use crate::time::{Instant, Span};
 use super::attempt::{Attempt, Passage};
 use super::batch::{SealedBatch, SequencedBatch};
 use super::gate::{Confirmation, Gate};
+use super::given_up::Rival;
 use super::memory::offset_word;
-use super::span::{Position, Slot};
+use super::span::{Position, Replacement, Slot};
 use super::{Holding, Lane, Life};
 
 /// A state that searches may compare: two lanes with equal digests behave alike, as long as their
@@ -204,12 +205,22 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
                     self.word(offset_word(*base));
                     self.word(u64::from(*count));
                 }
-                Slot::Vacated(kept) => {
+                Slot::Replacement(Replacement { batch, target }) => {
+                    self.word(u64::MAX - 2);
+                    self.position(*target);
+                    self.batch(batch);
+                }
+                Slot::Vacated { first, kept } => {
                     self.word(u64::MAX);
+                    self.word(first.get() as u64);
                     kept.iter().for_each(|batch| self.sealed(batch));
                 }
                 Slot::Overtaken => self.word(u64::MAX - 1),
             }
+        }
+        for contest in self.lane.span.contests() {
+            self.word(contest.first.get() as u64);
+            contest.tickets.iter().for_each(|ticket| self.word(ticket.0));
         }
     }
 
@@ -226,8 +237,8 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
     fn batch(&mut self, batch: &SequencedBatch<P>) {
         let ahead = ahead_of(self.now);
         for entry in &batch.entries {
-            self.word(entry.ticket.0 << 1 | u64::from(entry.told));
-            self.word(if entry.told { 0 } else { ahead(entry.deadline) });
+            self.word(entry.ticket.0 << 2 | entry.heard as u64);
+            self.word(if entry.is_untold() { ahead(entry.deadline) } else { 0 });
         }
         self.word(batch.first.get() as u64);
         self.word(ahead(batch.retry.not_before));
@@ -240,6 +251,7 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
             Mark::UnknownProducer => 2,
             Mark::Refused { behind_out_of_order } => 3 + u64::from(behind_out_of_order),
         });
+        self.word(batch.wish as u64);
         if let Some(refusal) = &batch.permanent {
             self.word(refusal.code as u64 + 100);
             self.word(u64::from(refusal.in_a_row.min(3)));
@@ -294,6 +306,12 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
             self.word(offset_word(given_up.fence));
             self.word(u64::from(self.lane.memory.log != given_up.log));
             self.word(given_up.standing::<R>() as u64);
+            self.word(u64::from(given_up.contested));
+            match &given_up.rival {
+                Rival::None => self.word(0),
+                Rival::Doubtful => self.word(1),
+                Rival::Waiting { position, .. } => self.position(*position),
+            }
         }
     }
 }

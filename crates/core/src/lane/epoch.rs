@@ -8,8 +8,8 @@ use crate::rules::{Bounds, GivenUpEnd, NextIdentity, Rules, SettledAs, Stage, St
 use crate::time::Instant;
 use crate::verdict::{NeverReason, Proof};
 
-use super::batch::{Past, SealedBatch, SequencedBatch};
-use super::given_up::GivenUp;
+use super::batch::{Entry, Past, SealedBatch, SequencedBatch};
+use super::given_up::{GivenUp, Rival};
 use super::span::{Position, Slot};
 use super::{Adopted, Holding, Lane, Life};
 
@@ -18,6 +18,8 @@ use super::{Adopted, Holding, Lane, Life};
 pub(super) enum EpochEnd {
     /// V2: a slot was vacated, and everything before it is settled.
     Vacated,
+    /// C2: a replacement took this slot. What it contested is not written.
+    Replaced { target: Position },
     /// What is in doubt is given up; V3 holds where the broker knows us.
     Abandoned(NeverReason),
     /// K6: what is in doubt is given up, and the broker does not know us.
@@ -34,7 +36,7 @@ impl EpochEnd {
     /// Why what is in doubt is never resolved.
     fn reason(self) -> NeverReason {
         match self {
-            Self::Vacated => NeverReason::Expired,
+            Self::Vacated | Self::Replaced { .. } => NeverReason::Expired,
             Self::Conflict | Self::Stopped => NeverReason::StateLost,
             Self::Closed => NeverReason::Closed,
             Self::Abandoned(reason) | Self::Forgotten(reason) => reason,
@@ -45,7 +47,20 @@ impl EpochEnd {
     fn allows_v3(self) -> bool {
         match self {
             Self::Vacated | Self::Abandoned(_) | Self::Closed => true,
-            Self::Forgotten(_) | Self::Conflict | Self::Stopped => false,
+            Self::Replaced { .. } | Self::Forgotten(_) | Self::Conflict | Self::Stopped => false,
+        }
+    }
+
+    /// C4: whether other content took the slot of this batch.
+    fn took(self, position: Position) -> bool {
+        match self {
+            Self::Replaced { target } => position >= target,
+            Self::Vacated
+            | Self::Abandoned(_)
+            | Self::Forgotten(_)
+            | Self::Conflict
+            | Self::Stopped
+            | Self::Closed => false,
         }
     }
 }
@@ -63,10 +78,10 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         }
     }
 
-    /// L5: the oldest reported unknown is given up.
-    pub(super) fn shed(&mut self, now: Instant) {
+    /// L5, or the caller's wish: what is in doubt is given up, if there is anything.
+    pub(super) fn give_up_doubt(&mut self, now: Instant, reason: NeverReason) {
         if self.in_doubt().next().is_some() {
-            self.abandon(now, NeverReason::MemoryPressure);
+            self.abandon(now, reason);
         }
     }
 
@@ -89,51 +104,130 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     /// S8: each batch of the epoch is written, not written, or will never be resent.
     pub(super) fn end_epoch(&mut self, now: Instant, end: EpochEnd) {
         let known = end.allows_v3() && self.knows_us(now);
-        let refused = |slot: &Slot<P>| match slot {
-            Slot::Vacated(_) => true,
-            Slot::Unsettled(batch) => batch.standing::<R>() == Standing::Refused,
-            Slot::Written { .. } | Slot::Overtaken => false,
-        };
-        let lowest = self.span.iter().find(|(_, slot)| refused(slot)).map(|(p, _)| p);
+        let lowest = self.lowest_refused();
+        let shared = self.part_from_replacement(lowest, known, end);
         let bounds: Vec<_> = self.in_doubt().map(|(p, _)| (p, self.bounds(p))).collect();
         let mut back = Vec::new();
-        let mut left_in_doubt = false;
+        let mut left_in_doubt = shared;
         for (position, slot) in self.span.drain() {
             match slot {
-                Slot::Vacated(kept) => back.extend(kept),
+                Slot::Vacated { kept, .. } => back.extend(kept),
                 Slot::Written { base, count } => {
                     let written = base.map(|base| base.after(count));
                     self.memory.baseline = written.or(self.memory.baseline);
                 }
-                Slot::Overtaken => {}
-                Slot::Unsettled(batch) => match batch.standing::<R>() {
-                    Standing::Refused => back.push(self.thaw(position, batch, Past::Refused)),
-                    Standing::InDoubt => {
-                        let behind = lowest.is_some_and(|lowest| lowest < position);
-                        if R::unreachable(behind, known) {
-                            back.push(self.thaw(position, batch, Past::Unreachable));
-                        } else {
+                Slot::Overtaken | Slot::Replacement(_) => {}
+                Slot::Unsettled(batch) => {
+                    let behind = lowest.is_some_and(|lowest| lowest < position);
+                    let not_written = if end.took(position) {
+                        Some(Past::SlotTaken)
+                    } else if batch.standing::<R>() == Standing::Refused {
+                        Some(Past::Refused)
+                    } else {
+                        R::unreachable(behind, known).then_some(Past::Unreachable)
+                    };
+                    match not_written {
+                        Some(past) => back.push(self.thaw(position, batch, past)),
+                        None => {
                             left_in_doubt = true;
                             let bounds = bounds.iter().find(|(p, _)| *p == position);
                             let bounds = bounds.map_or_else(Bounds::default, |(_, it)| *it);
                             self.give_up(position, batch, end.reason(), bounds);
                         }
                     }
-                },
+                }
             }
         }
         self.intake.put_back(back);
         self.unfenced |= left_in_doubt;
+        self.follow_epoch(now, end);
+    }
+
+    /// V3: the lowest slot that nothing will fill.
+    fn lowest_refused(&self) -> Option<Position> {
+        let refused = |slot: &Slot<P>| match slot {
+            Slot::Vacated { .. } => true,
+            Slot::Unsettled(batch) => batch.standing::<R>() == Standing::Refused,
+            Slot::Replacement(_) | Slot::Written { .. } | Slot::Overtaken => false,
+        };
+        self.span.iter().find(|(_, slot)| refused(slot)).map(|(p, _)| p)
+    }
+
+    /// S8, S10: what comes after an epoch.
+    fn follow_epoch(&mut self, now: Instant, end: EpochEnd) {
         match end {
             EpochEnd::Stopped | EpochEnd::Closed => {}
             EpochEnd::Conflict => self.renew_id(),
-            EpochEnd::Vacated | EpochEnd::Abandoned(_) | EpochEnd::Forgotten(_) => {
+            EpochEnd::Vacated
+            | EpochEnd::Replaced { .. }
+            | EpochEnd::Abandoned(_)
+            | EpochEnd::Forgotten(_) => {
                 let unfenced = self.unfenced;
                 self.renew(unfenced);
             }
         }
         self.renewal = self.back_off(self.renewal, now, self.span.end().0);
         self.start_pass(Stage::First);
+    }
+
+    /// C: an epoch ends while a replacement is unsettled. If it is in doubt, then so are the
+    /// records that it shares, whatever becomes of the batches that it contested. Tells whether
+    /// something was left in doubt.
+    fn part_from_replacement(
+        &mut self,
+        lowest_refused: Option<Position>,
+        known: bool,
+        end: EpochEnd,
+    ) -> bool {
+        let Some((position, replacement)) = self.span.replacement() else { return false };
+        let target = replacement.target;
+        let behind = lowest_refused.is_some_and(|lowest| lowest < target);
+        if replacement.batch.standing::<R>() == Standing::Refused {
+            self.dissolve(Past::Refused);
+            return false;
+        }
+        if R::unreachable(behind, known) {
+            self.dissolve(Past::Unreachable);
+            return false;
+        }
+        let entries = replacement.batch.entries.clone();
+        let bounds = self.bounds(target);
+        let contested: Vec<Position> =
+            self.span.unsettled().map(|(p, _)| p).filter(|p| *p >= target).collect();
+        for contested in contested {
+            self.give_up_shared(contested, position, &entries, end.reason());
+        }
+        // Its position stays taken: it is the name of what was given up.
+        if let Some(Slot::Replacement(replacement)) = self.span.replace(position, Slot::Overtaken) {
+            self.give_up(position, replacement.batch, end.reason(), bounds);
+        }
+        true
+    }
+
+    /// The records of a contested batch that are in the replacement as well: they end with both.
+    fn give_up_shared(
+        &mut self,
+        position: Position,
+        rival: Position,
+        entries: &[Entry],
+        reason: NeverReason,
+    ) {
+        let bounds = self.bounds(position);
+        let last = bounds.last_before();
+        let (log, Some(batch)) = (self.memory.log, self.span.batch_mut(position)) else { return };
+        let in_rival = |ticket| entries.binary_search_by_key(&ticket, |entry| entry.ticket).ok();
+        let newly = batch.tell(|entry| in_rival(entry.ticket).is_some());
+        let doubt = batch.doubt(last);
+        let records = batch.hand_over(|entry| in_rival(entry.ticket).is_some());
+        if records.is_empty() {
+            return;
+        }
+        let indexes = records.iter().filter_map(|told| in_rival(told.ticket));
+        let indexes = indexes.map(|index| index as u32).collect();
+        let shared = GivenUp::new(position, &*batch, last, reason, bounds, log);
+        let rival = Rival::Waiting { position: rival, indexes };
+        self.tell(newly, Outcome::Unknown(doubt));
+        self.given_up.push(GivenUp { records, rival, contested: true, ..shared });
     }
 
     /// What is certainly not written may be offered again; who was told `Unknown` hears now.
@@ -151,12 +245,14 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         reason: NeverReason,
         bounds: Bounds,
     ) {
+        let contested = self.span.is_contested(batch.first, batch.count());
         let last = bounds.last_before();
         let newly = batch.tell(|_| true);
         let doubt = batch.doubt(last);
         self.tell(newly, Outcome::Unknown(doubt));
         let log = self.memory.log;
-        self.given_up.push(GivenUp::new(position, batch, last, reason, bounds, log));
+        let given_up = GivenUp::new(position, &batch, last, reason, bounds, log);
+        self.given_up.push(GivenUp { contested, ..given_up });
     }
 
     /// S10: the next epoch, or a fresh producer id.
@@ -197,8 +293,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     pub(super) fn end_given_up(&mut self) {
         let mut index = 0;
         while let Some(given_up) = self.given_up.get(index) {
-            let waiting = self.attempts.of(given_up.position).count() as u32;
-            match R::given_up_ends(waiting, given_up.standing::<R>()) {
+            let (waiting, standing) = self.doubt_left(given_up);
+            match R::given_up_ends(waiting, standing) {
                 None => index += 1,
                 Some(end) => {
                     let given_up = self.given_up.remove(index);
@@ -208,12 +304,37 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         }
     }
 
+    /// How many attempts may still be answered, and what is known till then; a replacement that
+    /// carries the same records counts.
+    fn doubt_left(&self, given_up: &GivenUp) -> (u32, Standing) {
+        let own = self.attempts.of(given_up.position).count();
+        let (rivals, rival) = match &given_up.rival {
+            Rival::None => (0, Standing::Refused),
+            Rival::Doubtful => (0, Standing::InDoubt),
+            Rival::Waiting { position, .. } => {
+                let rival = self.given_up.iter().find(|it| it.position == *position);
+                let standing = rival.map_or(Standing::InDoubt, GivenUp::standing::<R>);
+                (self.attempts.of(*position).count(), standing)
+            }
+        };
+        let standing = match (given_up.standing::<R>(), rival) {
+            (Standing::Refused, Standing::Refused) => Standing::Refused,
+            (Standing::InDoubt, Standing::Refused | Standing::InDoubt)
+            | (Standing::Refused, Standing::InDoubt) => Standing::InDoubt,
+        };
+        ((own + rivals) as u32, standing)
+    }
+
     fn resolve(&mut self, given_up: GivenUp, end: GivenUpEnd) {
         let outcome = match end {
             GivenUpEnd::NotDelivered => Outcome::NotDelivered(Proof::Refused),
             GivenUpEnd::Never => Outcome::Never { reason: given_up.reason, facts: given_up.doubt },
         };
-        self.attempts.settle(given_up.position, SettledAs::Forgotten);
+        let standing = given_up.standing::<R>();
+        self.given_up.iter_mut().for_each(|it| it.rival_ends(given_up.position, standing));
+        if !self.given_up.iter().any(|it| it.position == given_up.position) {
+            self.attempts.settle(given_up.position, SettledAs::Forgotten);
+        }
         self.tell(given_up.records, outcome);
     }
 

@@ -20,18 +20,34 @@ pub(super) struct GivenUp {
     pub(super) doubt: Doubt,
     pub(super) reason: NeverReason,
     pub(super) max_timestamp: i64,
-    tally: Tally,
+    pub(super) tally: Tally,
     /// The first offset acknowledged under a newer epoch of the same producer id (Th. 2).
     pub(super) fence: Option<Offset>,
-    bounds: Bounds,
+    pub(super) bounds: Bounds,
     pub(super) log: u32,
+    /// Other content was offered at a part of its range (46).
+    pub(super) contested: bool,
+    pub(super) rival: Rival,
+}
+
+/// C: a replacement that was given up with a batch, and carries the same records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Rival {
+    None,
+    /// It may still be answered; the places of the records in it.
+    Waiting {
+        position: Position,
+        indexes: Vec<u32>,
+    },
+    /// Nobody will ever tell.
+    Doubtful,
 }
 
 impl GivenUp {
     /// Turns a batch whose records were all told into one that is only waited for.
     pub(super) fn new<P: Payload>(
         position: Position,
-        batch: SequencedBatch<P>,
+        batch: &SequencedBatch<P>,
         last_acknowledged: Option<Offset>,
         reason: NeverReason,
         bounds: Bounds,
@@ -43,10 +59,12 @@ impl GivenUp {
             doubt: batch.doubt(last_acknowledged),
             reason,
             max_timestamp: batch.max_timestamp(),
-            tally: batch.tally,
+            tally: batch.tally.clone(),
             bounds,
             fence: None,
             log,
+            contested: false,
+            rival: Rival::None,
         }
     }
 
@@ -54,6 +72,31 @@ impl GivenUp {
     pub(super) fn bounds(&self) -> Bounds {
         let next = self.bounds.next_base.into_iter().chain(self.fence).min();
         Bounds { next_base: next, ..self.bounds }
+    }
+
+    /// The same records as the replacement at this position carried them.
+    pub(super) fn records_at(&self, position: Position) -> Option<Vec<Told>> {
+        match &self.rival {
+            _ if self.position == position => Some(self.records.clone()),
+            Rival::Waiting { position: rival, indexes } if *rival == position => {
+                let records = self.records.iter().zip(indexes);
+                Some(records.map(|(told, index)| Told { index: *index, ..*told }).collect())
+            }
+            Rival::Waiting { .. } | Rival::None | Rival::Doubtful => None,
+        }
+    }
+
+    /// The replacement at this position will not be answered any more.
+    pub(super) fn rival_ends(&mut self, position: Position, standing: Standing) {
+        match &self.rival {
+            Rival::Waiting { position: rival, .. } if *rival == position => {
+                self.rival = match standing {
+                    Standing::Refused => Rival::None,
+                    Standing::InDoubt => Rival::Doubtful,
+                };
+            }
+            Rival::Waiting { .. } | Rival::None | Rival::Doubtful => {}
+        }
     }
 
     pub(super) fn refuse(&mut self) {

@@ -11,7 +11,7 @@ use crate::payload::Payload;
 use crate::rules::Rules;
 use crate::time::{Instant, Wakeup};
 
-use super::batch::{Entry, Extent, OpenBatch, Past, SealedBatch};
+use super::batch::{Entry, Extent, Heard, OpenBatch, Past, Records, SealedBatch};
 
 /// Open batch and queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,8 @@ impl<P: Payload> Intake<P> {
         self.queued_bytes + self.open.records.bytes()
     }
 
-    fn limit(&self, config: &LaneConfig) -> usize {
+    /// How large a batch may become.
+    pub(super) fn limit(&self, config: &LaneConfig) -> usize {
         self.cut.map_or(config.batch_size, |cut| cut.min(config.batch_size))
     }
 
@@ -63,7 +64,11 @@ impl<P: Payload> Intake<P> {
             self.open.records.reserve(self.usual);
         }
         self.open.due = self.open.due.min(R::due(born, config.linger, deadline));
-        self.open.records.push(Entry { ticket, deadline, told: false }, timestamp, record);
+        self.open.records.push(
+            Entry { ticket, deadline, heard: Heard::Nothing },
+            timestamp,
+            record,
+        );
         self.last_ticket = Some(ticket);
         if self.open.records.payload.bytes() >= limit {
             self.seal();
@@ -134,6 +139,54 @@ impl<P: Payload> Intake<P> {
         let batch = self.queue.pop_front()?;
         self.queued_bytes -= batch.records.bytes();
         Some(batch)
+    }
+
+    /// C3: the records that a replacement may take along, in order: those that wait for nothing
+    /// but their turn.
+    fn ready(&self, now: Instant) -> impl Iterator<Item = &Records<P>> {
+        let rests = self.queue.iter().position(|batch| batch.retry.not_before > now);
+        let queued = self.queue.iter().take(rests.unwrap_or(self.queue.len()));
+        let open = rests.is_none().then_some(&self.open.records);
+        queued.map(|batch| &batch.records).chain(open)
+    }
+
+    /// C3: their tickets.
+    pub(super) fn ready_tickets(&self, now: Instant) -> impl Iterator<Item = Ticket> {
+        self.ready(now).flat_map(|records| &records.entries).map(|entry| entry.ticket)
+    }
+
+    /// C3: a copy of the first `count` of them.
+    pub(super) fn copy_ready(&self, now: Instant, count: usize) -> Records<P> {
+        let mut copy = Records::empty();
+        for records in self.ready(now) {
+            let room = count - copy.entries.len();
+            if room == 0 {
+                break;
+            }
+            let mut more = records.clone();
+            if more.entries.len() > room {
+                more.split_off(room as u32);
+            }
+            copy.join(more);
+        }
+        copy
+    }
+
+    /// C3: a replacement took the first `count` of them along.
+    pub(super) fn drop_ready(&mut self, count: usize) {
+        let mut left = count;
+        let mut drop = |records: &mut Records<P>| {
+            let here = left.min(records.entries.len());
+            records.take(|index, _| index < here);
+            left -= here;
+        };
+        self.queue.iter_mut().for_each(|batch| drop(&mut batch.records));
+        drop(&mut self.open.records);
+        self.queue.retain(|batch| !batch.records.is_empty());
+        self.queued_bytes = self.queue.iter().map(|batch| batch.records.bytes()).sum();
+        if self.open.records.is_empty() {
+            self.open.due = Instant::NEVER;
+        }
     }
 
     pub(super) fn expiry(&self) -> Instant {

@@ -6,6 +6,7 @@
 mod answer;
 mod attempt;
 mod batch;
+mod contest;
 mod digest;
 mod epoch;
 mod expiry;
@@ -15,6 +16,7 @@ mod intake;
 mod memory;
 mod offer;
 mod pass;
+mod replaced;
 mod settle;
 mod span;
 mod vacate;
@@ -34,6 +36,7 @@ use crate::payload::Payload;
 use crate::rules::{Honest, Rules};
 use crate::testing::Preset;
 use crate::time::Instant;
+use crate::verdict::NeverReason;
 
 use attempt::Attempts;
 use batch::Retry;
@@ -203,6 +206,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         match event {
             Event::Append(append) => return self.append(append),
             Event::Cancel(ticket) => self.cancel(ticket, now),
+            Event::Revoke(ticket) => self.revoke(ticket, now),
             Event::Flush => self.intake.flush(),
             Event::Close { deadline } => self.close(deadline),
             Event::Identity(identity) => self.adopt(identity)?,
@@ -218,7 +222,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
                 }
             }
             Event::Ended { attempt, handed } => self.ended(now, attempt, handed)?,
-            Event::Shed => self.shed(now),
+            Event::Shed => self.give_up_doubt(now, NeverReason::MemoryPressure),
+            Event::Abandon => self.give_up_doubt(now, NeverReason::Abandoned),
         }
         self.conclude(now);
         Ok(())
@@ -263,14 +268,15 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let mut usage = Usage { waiting: self.intake.bytes(), unsettled: 0, unknown: 0 };
         for (_, slot) in self.span.iter() {
             match slot {
-                span::Slot::Unsettled(batch) => {
+                span::Slot::Unsettled(batch)
+                | span::Slot::Replacement(span::Replacement { batch, .. }) => {
                     let bytes = crate::payload::Frozen::bytes(&batch.frozen);
                     usage.unsettled += bytes;
                     if batch.all_told() {
                         usage.unknown += bytes;
                     }
                 }
-                span::Slot::Vacated(kept) => {
+                span::Slot::Vacated { kept, .. } => {
                     usage.waiting += kept.iter().map(|batch| batch.records.bytes()).sum::<usize>();
                 }
                 span::Slot::Written { .. } | span::Slot::Overtaken => {}
@@ -332,10 +338,14 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     /// Everything that follows from the state as it is.
     fn conclude(&mut self, now: Instant) {
         self.close_gate_when_forgotten(now);
+        self.end_replacement();
         self.give_up_slots();
         self.finish_vacating(now);
         if self.span.unsettled().next().is_none() {
             self.begin_pass_anew();
+        }
+        if let Holding::Adopted(adopted) = self.identity {
+            self.span.forget_contests(adopted.next);
         }
         self.finish_pass(now);
         self.leave_used_up_epoch();

@@ -1,6 +1,7 @@
 //! What may be sent now, and when something may be sent (S1, S5, S6, L3).
 
 use crate::action::Offer;
+use crate::config::{BeyondMemory, LaneConfig};
 use crate::ids::RouteId;
 use crate::payload::{Frozen, Payload};
 use crate::rules::{Rules, Standing};
@@ -10,7 +11,7 @@ use super::attempt::{Attempt, Passage};
 use super::batch::Retry;
 use super::gate::{Confirmation, Gate};
 use super::memory::{Doubtful, Moment};
-use super::span::Position;
+use super::span::{Position, Replacement, Slot};
 use super::{Adopted, Holding, Lane, Life};
 
 /// What comes next.
@@ -40,6 +41,12 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         }
         match self.pick(now)? {
             Pick::Resend(position) => {
+                let replaced = self.is_contested_next(now, position);
+                if let Some(replacement) =
+                    replaced.then(|| self.replace(now, position, max)).flatten()
+                {
+                    return self.attempt(route, replacement);
+                }
                 let batch = self.span.batch_mut(position)?;
                 if batch.frozen.bytes() > max {
                     return None;
@@ -110,13 +117,19 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             log,
         });
         let batch = self.span.batch_mut(position)?;
-        let expiry = batch.expiry();
+        let (identity, first, batch) = (batch.identity, batch.first, batch.frozen.clone());
+        let replacement = self.span.replacement().filter(|(it, _)| *it == position);
+        let expiry = match (replacement, self.span.get(position).and_then(Slot::offered)) {
+            (Some((_, replacement)), _) => self.replacement_expiry(replacement),
+            (None, batch) => batch?.expiry(),
+        };
         Some(Offer {
             attempt: id,
             route,
-            identity: batch.identity,
-            first: batch.first,
-            batch: batch.frozen.clone(),
+            identity,
+            first,
+            batch,
+            replacement: replacement.is_some(),
             earliest_deadline: (expiry < Instant::NEVER).then_some(expiry),
         })
     }
@@ -156,21 +169,31 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         }
         match self.gate {
             Gate::Closed(pass) if pass.confirmation != Confirmation::NotNeeded => Turn::Waits,
-            Gate::Closed(_) | Gate::Open { .. } => self.turn_of_batches(open),
+            Gate::Closed(_) | Gate::Open { .. } => self.turn_of_batches(now, open),
         }
     }
 
-    fn turn_of_batches(&self, open: bool) -> Turn {
+    fn turn_of_batches(&self, now: Instant, open: bool) -> Turn {
         let vacated = self.span.vacated();
+        let replacement = self.span.replacement();
         for (position, batch) in self.span.unsettled() {
             if vacated.is_some_and(|vacated| vacated < position) {
                 break;
+            }
+            if let Some((place, Replacement { batch, target })) = replacement
+                && *target == position
+                && (open || !R::pass_goes_on(batch.mark))
+            {
+                return self.turn_alone(batch.retry.not_before, Pick::Resend(place));
             }
             let passed_by = if open {
                 self.attempts.open_of(position) > 0
             } else {
                 R::pass_goes_on(batch.mark)
             };
+            if !passed_by && self.is_contested_next(now, position) {
+                return self.turn_alone(batch.retry.not_before, Pick::Resend(position));
+            }
             if !passed_by {
                 return Turn::At(batch.retry.not_before, Wakeup::Backoff, Pick::Resend(position));
             }
@@ -180,6 +203,14 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             return Turn::Waits;
         }
         self.turn_of_fresh()
+    }
+
+    /// C2: a replacement is alone in flight.
+    fn turn_alone(&self, not_before: Instant, pick: Pick) -> Turn {
+        match self.attempts.open() {
+            0 => Turn::At(not_before, Wakeup::Backoff, pick),
+            _ => Turn::Waits,
+        }
     }
 
     fn turn_of_fresh(&self) -> Turn {
@@ -197,13 +228,25 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     /// S20: what is in doubt and would have to be resent may be.
     fn doubt_is_resendable(&self, now: Instant) -> bool {
         let waiting = self.in_doubt().filter(|(position, _)| self.attempts.open_of(*position) == 0);
-        self.all_resendable(now, waiting)
+        self.all_resendable(now, waiting, &self.config)
+    }
+
+    /// S20, C1: the broker can be relied upon to know what is in doubt, if it has it; whoever
+    /// accepts duplicates does not accept wrong words.
+    pub(super) fn remembers_doubt(&self, now: Instant) -> bool {
+        let beyond_memory = BeyondMemory::Keep;
+        self.all_resendable(
+            now,
+            self.in_doubt(),
+            &LaneConfig { beyond_memory, ..self.config.clone() },
+        )
     }
 
     fn all_resendable<'a>(
         &self,
         now: Instant,
         batches: impl Iterator<Item = (Position, &'a super::batch::SequencedBatch<P>)>,
+        config: &LaneConfig,
     ) -> bool
     where
         P: 'a,
@@ -222,13 +265,13 @@ impl<P: Payload, R: Rules> Lane<P, R> {
                 log_start_moved_past: doubt.log_start_moved_past || this.log_start_moved_past,
             }))
         });
-        doubt.is_none_or(|doubt| self.memory.resendable::<R>(self.moment(now), &self.config, doubt))
+        doubt.is_none_or(|doubt| self.memory.resendable::<R>(self.moment(now), config, doubt))
     }
 
     pub(super) fn in_doubt(
         &self,
     ) -> impl Iterator<Item = (Position, &super::batch::SequencedBatch<P>)> {
-        self.span.unsettled().filter(|(_, batch)| batch.standing::<R>() == Standing::InDoubt)
+        self.span.offered().filter(|(_, batch)| batch.standing::<R>() == Standing::InDoubt)
     }
 
     /// What memory is asked with (S20).
@@ -250,7 +293,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// S20: whether what is in doubt is to be given up, nobody being about to answer.
     pub(super) fn is_beyond_memory(&self, now: Instant) -> bool {
-        self.attempts.open() == 0 && !self.all_resendable(now, self.in_doubt())
+        self.attempts.open() == 0 && !self.all_resendable(now, self.in_doubt(), &self.config)
     }
 
     fn resendable_until(&self) -> Instant {

@@ -10,6 +10,7 @@ use crate::verdict::NeverReason;
 
 use super::Lane;
 use super::attempt::Attempt;
+use super::batch::{SequencedBatch, Wish};
 use super::epoch::EpochEnd;
 use super::gate::{Confirmation, Gate, Pass};
 use super::span::{Position, Slot};
@@ -19,7 +20,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     pub(super) fn start_pass(&mut self, stage: Stage) {
         self.passes += 1;
         self.gate = Gate::Closed(Pass { stage, ..Pass::new(self.passes) });
-        self.span.unsettled_mut().for_each(|batch| batch.mark = Mark::Unasked);
+        self.span.offered_mut().for_each(|batch| batch.mark = Mark::Unasked);
     }
 
     /// S6: the gate closes whenever an attempt ends otherwise than 0.
@@ -62,13 +63,14 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if R::orphans(change) {
             self.attempts.orphan_all();
         }
+        self.contest_anew();
         self.start_pass(Stage::First);
     }
 
     /// L3: one immediate retry for a newer leader epoch; else what was under way waits.
     fn reschedule(&mut self, now: Instant, at_once: bool) {
         let positions: alloc::vec::Vec<Position> =
-            self.span.unsettled().map(|(position, _)| position).collect();
+            self.span.offered().map(|(position, _)| position).collect();
         for position in positions {
             let under_way = self.attempts.open_of(position) > 0;
             let Some(batch) = self.span.batch_mut(position) else { continue };
@@ -93,10 +95,31 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         match pass.confirmation {
             Confirmation::NotNeeded => {}
             Confirmation::BeforeSecondPass => self.start_pass(Stage::Second),
-            Confirmation::BeforeAbandon if self.may_abandon_stuck() => {
-                self.abandon(now, NeverReason::Refused);
-            }
-            Confirmation::BeforeAbandon => self.start_pass(Stage::First),
+            Confirmation::BeforeAbandon => self.leave_stuck(now),
+        }
+    }
+
+    /// L4: a stuck head that no later 0 proved is contested, else abandoned, else asked again.
+    fn leave_stuck(&mut self, now: Instant) {
+        let stuck = self.asked_batches().find(|(_, batch)| match batch.mark {
+            Mark::Refused { .. } => batch.wish != Wish::Contested,
+            Mark::Unasked | Mark::OutOfOrder | Mark::UnknownProducer => false,
+        });
+        let stuck = stuck.map(|(position, _)| position).filter(|p| self.may_contest(now, *p));
+        if let Some(batch) = stuck.and_then(|position| self.span.batch_mut(position)) {
+            batch.wish = Wish::Contest;
+        } else if self.may_abandon_stuck() {
+            return self.abandon(now, NeverReason::Refused);
+        } else {
+            self.contest_anew();
+        }
+        self.start_pass(Stage::First);
+    }
+
+    /// C4: at another leader, or after all was refused, contests start over.
+    fn contest_anew(&mut self) {
+        for batch in self.span.unsettled_mut().filter(|batch| batch.wish == Wish::Contested) {
+            batch.wish = Wish::Contest;
         }
     }
 
@@ -112,9 +135,9 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     fn may_abandon_stuck(&self) -> bool {
         let mut in_doubt = self.in_doubt().peekable();
         let all_told = in_doubt.peek().is_some() && in_doubt.all(|(_, batch)| batch.all_told());
-        let clean = self.span.unsettled().count() > self.in_doubt().count();
+        let clean = self.span.offered().count() > self.in_doubt().count();
         let waits_behind = clean || !self.intake.is_empty() || self.span.vacated().is_some();
-        let refusals = self.span.unsettled().filter_map(|(_, batch)| batch.permanent.as_ref());
+        let refusals = self.span.offered().filter_map(|(_, batch)| batch.permanent.as_ref());
         let in_a_row = refusals.map(|refusal| refusal.in_a_row).max().unwrap_or(0);
         R::abandons_stuck(all_told, waits_behind, in_a_row)
     }
@@ -141,11 +164,17 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.out.push_back(Action::NeedLeader);
     }
 
-    /// What the batches of a pass were answered: all that is unsettled before a vacated slot.
-    fn asked(&self) -> impl Iterator<Item = Mark> {
+    /// The batches of a pass: all that is unsettled before a vacated slot, and the replacement.
+    fn asked_batches(&self) -> impl Iterator<Item = (Position, &SequencedBatch<P>)> {
         let vacated = self.span.vacated().unwrap_or_else(|| self.span.end());
-        let asked = self.span.unsettled().take_while(move |(position, _)| *position < vacated);
-        asked.map(|(_, batch)| batch.mark)
+        let replacement = self.span.replacement().map(|(position, _)| position);
+        let asked = self.span.offered();
+        asked.filter(move |(it, _)| *it < vacated || Some(*it) == replacement)
+    }
+
+    /// What they were answered.
+    fn asked(&self) -> impl Iterator<Item = Mark> {
+        self.asked_batches().map(|(_, batch)| batch.mark)
     }
 
     fn asked_in_vain(&self) -> bool {

@@ -62,7 +62,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.after_settling();
     }
 
-    fn agrees(&self, attempt: &Attempt, base: Option<Offset>, count: u32) -> bool {
+    pub(super) fn agrees(&self, attempt: &Attempt, base: Option<Offset>, count: u32) -> bool {
         let Some(base) = base else { return true };
         let bounds = self.bounds(attempt.position);
         attempt.log != self.memory.log || R::offsets_agree(OffsetFacts { bounds, base, count })
@@ -76,7 +76,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             }
             Slot::Written { base: None, .. }
             | Slot::Unsettled(_)
-            | Slot::Vacated(_)
+            | Slot::Replacement(_)
+            | Slot::Vacated { .. }
             | Slot::Overtaken => None,
         };
         let mut before = self.span.iter().filter_map(written).filter(|(p, ..)| *p < position);
@@ -88,7 +89,12 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 
     /// The batch is in the log; if nobody said where, then before `proof`.
-    fn written(&mut self, position: Position, base: Option<Offset>, proof: Option<Offset>) {
+    pub(super) fn written(
+        &mut self,
+        position: Position,
+        base: Option<Offset>,
+        proof: Option<Offset>,
+    ) {
         let bounds = self.bounds(position);
         let count = self.span.batch_mut(position).map_or(0, |batch| batch.count());
         let Some(Slot::Unsettled(batch)) =
@@ -178,24 +184,24 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// S22: a 0 behind what is certainly not written means that the broker lost our state. What
     /// is in doubt is told so, and settled on.
-    fn overtake(&mut self, by: Position) {
+    pub(super) fn overtake(&mut self, by: Position) {
         let before: Vec<_> =
             self.span.iter().map(|(position, _)| position).take_while(|p| *p < by).collect();
         let mut lost = false;
         for position in before {
             match self.span.get(position) {
-                Some(Slot::Unsettled(batch)) => match batch.standing::<R>() {
+                Some(Slot::Unsettled(batch)) => match self.standing_of(position, batch) {
                     Standing::InDoubt => self.tell_in_doubt(position),
                     Standing::Refused => {
                         lost = true;
                         self.pass_over(position);
                     }
                 },
-                Some(Slot::Vacated(_)) => {
+                Some(Slot::Vacated { .. }) => {
                     lost = true;
                     self.pass_over(position);
                 }
-                Some(Slot::Written { .. } | Slot::Overtaken) | None => {}
+                Some(Slot::Replacement(_) | Slot::Written { .. } | Slot::Overtaken) | None => {}
             }
         }
         if lost {
@@ -211,18 +217,18 @@ impl<P: Payload, R: Rules> Lane<P, R> {
                 self.attempts.settle(position, SettledAs::NotWritten);
                 self.tell(batch.told(), outcome);
             }
-            Some(Slot::Vacated(kept)) => {
+            Some(Slot::Vacated { kept, .. }) => {
                 for mut batch in kept {
                     let records = batch.records.take(|_, _| true);
                     self.tell(records, outcome);
                 }
             }
-            Some(Slot::Written { .. } | Slot::Overtaken) | None => {}
+            Some(Slot::Replacement(_) | Slot::Written { .. } | Slot::Overtaken) | None => {}
         }
     }
 
     /// Th. 2: the first 0 of a newer epoch is the fence of what was given up before it.
-    fn raise_fence(&mut self, base: Option<Offset>) {
+    pub(super) fn raise_fence(&mut self, base: Option<Offset>) {
         self.mark_acknowledged();
         let Some(identity) = self.identity() else { return };
         let Some(offset) = base else { return };

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::ids::Offset;
+use crate::ids::{Offset, Sequence, Ticket};
 use crate::payload::Payload;
 
 use super::batch::{SealedBatch, SequencedBatch};
@@ -20,24 +20,63 @@ pub(super) enum Slot<P: Payload> {
     Unsettled(SequencedBatch<P>),
     /// In the log.
     Written { base: Option<Offset>, count: u32 },
+    /// C: offered in the place of others; always the last slot.
+    Replacement(Replacement<P>),
     /// V1: given up as never written; what stays of it goes on in the next epoch.
-    Vacated(Vec<SealedBatch<P>>),
+    Vacated { first: Sequence, kept: Vec<SealedBatch<P>> },
     /// S22: overtaken by a broker that lost our state; nothing stays.
     Overtaken,
+}
+
+/// C: a batch that shall take the slot of others. What it shares with those that it contests is
+/// `Elsewhere` in its entries: they speak for it until this one is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Replacement<P: Payload> {
+    pub(super) batch: SequencedBatch<P>,
+    /// The oldest batch that it contests; all behind it are contested as well.
+    pub(super) target: Position,
+}
+
+/// C2, S4: a content that was offered in the place of another in this epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Contest {
+    pub(super) first: Sequence,
+    pub(super) tickets: Vec<Ticket>,
 }
 
 impl<P: Payload> Slot<P> {
     pub(super) fn unsettled(&self) -> Option<&SequencedBatch<P>> {
         match self {
             Self::Unsettled(batch) => Some(batch),
-            Self::Written { .. } | Self::Vacated(_) | Self::Overtaken => None,
+            Self::Replacement(_)
+            | Self::Written { .. }
+            | Self::Vacated { .. }
+            | Self::Overtaken => None,
         }
     }
 
-    pub(super) fn unsettled_mut(&mut self) -> Option<&mut SequencedBatch<P>> {
+    fn unsettled_mut(&mut self) -> Option<&mut SequencedBatch<P>> {
         match self {
             Self::Unsettled(batch) => Some(batch),
-            Self::Written { .. } | Self::Vacated(_) | Self::Overtaken => None,
+            Self::Replacement(_)
+            | Self::Written { .. }
+            | Self::Vacated { .. }
+            | Self::Overtaken => None,
+        }
+    }
+
+    /// Offered, and neither written nor given up, whatever for.
+    pub(super) fn offered(&self) -> Option<&SequencedBatch<P>> {
+        match self {
+            Self::Unsettled(batch) | Self::Replacement(Replacement { batch, .. }) => Some(batch),
+            Self::Written { .. } | Self::Vacated { .. } | Self::Overtaken => None,
+        }
+    }
+
+    fn offered_mut(&mut self) -> Option<&mut SequencedBatch<P>> {
+        match self {
+            Self::Unsettled(batch) | Self::Replacement(Replacement { batch, .. }) => Some(batch),
+            Self::Written { .. } | Self::Vacated { .. } | Self::Overtaken => None,
         }
     }
 
@@ -45,14 +84,16 @@ impl<P: Payload> Slot<P> {
     pub(super) fn is_passed(&self) -> bool {
         match self {
             Self::Written { .. } | Self::Overtaken => true,
-            Self::Unsettled(_) | Self::Vacated(_) => false,
+            Self::Unsettled(_) | Self::Replacement(_) | Self::Vacated { .. } => false,
         }
     }
 
     fn is_vacated(&self) -> bool {
         match self {
-            Self::Vacated(_) => true,
-            Self::Unsettled(_) | Self::Written { .. } | Self::Overtaken => false,
+            Self::Vacated { .. } => true,
+            Self::Unsettled(_) | Self::Replacement(_) | Self::Written { .. } | Self::Overtaken => {
+                false
+            }
         }
     }
 }
@@ -62,11 +103,12 @@ impl<P: Payload> Slot<P> {
 pub(super) struct Span<P: Payload> {
     base: u64,
     slots: VecDeque<Slot<P>>,
+    contests: Vec<Contest>,
 }
 
 impl<P: Payload> Span<P> {
     pub(super) fn new() -> Self {
-        Self { base: 0, slots: VecDeque::new() }
+        Self { base: 0, slots: VecDeque::new(), contests: Vec::new() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -102,7 +144,7 @@ impl<P: Payload> Span<P> {
     }
 
     pub(super) fn batch_mut(&mut self, position: Position) -> Option<&mut SequencedBatch<P>> {
-        self.get_mut(position)?.unsettled_mut()
+        self.get_mut(position)?.offered_mut()
     }
 
     /// Puts another slot in its place and returns the one that stood there.
@@ -125,18 +167,98 @@ impl<P: Payload> Span<P> {
         self.slots.iter_mut().filter_map(Slot::unsettled_mut)
     }
 
+    /// What is unsettled from a position on.
+    pub(super) fn unsettled_from(
+        &mut self,
+        position: Position,
+    ) -> impl Iterator<Item = &mut SequencedBatch<P>> {
+        let before = position.0.saturating_sub(self.base) as usize;
+        self.slots.iter_mut().skip(before).filter_map(Slot::unsettled_mut)
+    }
+
+    /// What is unsettled, and the replacement.
+    pub(super) fn offered(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (Position, &SequencedBatch<P>)> {
+        self.iter().filter_map(|(position, slot)| Some((position, slot.offered()?)))
+    }
+
+    pub(super) fn offered_mut(&mut self) -> impl Iterator<Item = &mut SequencedBatch<P>> {
+        self.slots.iter_mut().filter_map(Slot::offered_mut)
+    }
+
+    /// C2: the one replacement, if there is one.
+    pub(super) fn replacement(&self) -> Option<(Position, &Replacement<P>)> {
+        match self.iter().next_back() {
+            Some((position, Slot::Replacement(replacement))) => Some((position, replacement)),
+            Some((
+                _,
+                Slot::Unsettled(_) | Slot::Written { .. } | Slot::Vacated { .. } | Slot::Overtaken,
+            ))
+            | None => None,
+        }
+    }
+
+    /// C2: offers this in the place of `target` and all behind it.
+    pub(super) fn contest(&mut self, batch: SequencedBatch<P>, target: Position) -> Position {
+        let (first, position) = (batch.first, self.end());
+        let tickets = batch.entries.iter().map(|entry| entry.ticket).collect();
+        let contest = Contest { first, tickets };
+        if !self.contests.contains(&contest) {
+            self.contests.push(contest);
+        }
+        self.slots.push_back(Slot::Replacement(Replacement { batch, target }));
+        position
+    }
+
+    /// C4: the replacement is not written.
+    pub(super) fn take_replacement(&mut self) -> Option<(Position, Replacement<P>)> {
+        let position = self.replacement()?.0;
+        match self.slots.pop_back()? {
+            Slot::Replacement(replacement) => Some((position, replacement)),
+            Slot::Unsettled(_) | Slot::Written { .. } | Slot::Vacated { .. } | Slot::Overtaken => {
+                None
+            }
+        }
+    }
+
+    /// Contents that were offered in the place of others in this epoch.
+    pub(super) fn contests(&self) -> &[Contest] {
+        &self.contests
+    }
+
+    /// Whether other content was offered at a part of this range (46).
+    pub(super) fn is_contested(&self, first: Sequence, count: u32) -> bool {
+        let overlaps = |contest: &Contest| {
+            first.until(contest.first) < count
+                || contest.first.until(first) < contest.tickets.len() as u32
+        };
+        self.contests.iter().any(overlaps)
+    }
+
+    /// Nothing is offered: contests that lie behind us are forgotten.
+    pub(super) fn forget_contests(&mut self, next: Sequence) {
+        if self.slots.is_empty() {
+            self.contests.retain(|it| it.first.until(next) < it.tickets.len() as u32);
+        }
+    }
+
     pub(super) fn vacated_mut(&mut self) -> impl Iterator<Item = &mut Vec<SealedBatch<P>>> {
         self.slots.iter_mut().filter_map(|slot| match slot {
-            Slot::Vacated(kept) => Some(kept),
-            Slot::Unsettled(_) | Slot::Written { .. } | Slot::Overtaken => None,
+            Slot::Vacated { kept, .. } => Some(kept),
+            Slot::Unsettled(_) | Slot::Replacement(_) | Slot::Written { .. } | Slot::Overtaken => {
+                None
+            }
         })
     }
 
     /// What stays of vacated batches.
     pub(super) fn kept(&self) -> impl Iterator<Item = &SealedBatch<P>> {
         self.slots.iter().flat_map(|slot| match slot {
-            Slot::Vacated(kept) => kept.as_slice(),
-            Slot::Unsettled(_) | Slot::Written { .. } | Slot::Overtaken => &[],
+            Slot::Vacated { kept, .. } => kept.as_slice(),
+            Slot::Unsettled(_) | Slot::Replacement(_) | Slot::Written { .. } | Slot::Overtaken => {
+                &[]
+            }
         })
     }
 
@@ -161,6 +283,7 @@ impl<P: Payload> Span<P> {
     pub(super) fn drain(&mut self) -> Vec<(Position, Slot<P>)> {
         let base = self.base;
         self.base += self.slots.len() as u64;
+        self.contests.clear();
         let slots = self.slots.drain(..).enumerate();
         slots.map(|(i, slot)| (Position(base + i as u64), slot)).collect()
     }

@@ -40,6 +40,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let written = self.span.iter().rev().find(|(_, slot)| slot.is_passed()).map(|(p, _)| p);
         let refused = self.span.unsettled().find(|(position, batch)| {
             written.is_some_and(|written| *position < written)
+                && self.doubtful_rival(*position).is_none()
                 && R::vacated_with(batch.standing::<R>(), self.attempts.open_of(*position))
         });
         if let Some(position) = refused.map(|(position, _)| position) {
@@ -52,7 +53,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     fn next_to_give_up(&self) -> Option<(Position, Cause)> {
         let vacated = self.span.vacated();
-        self.span.unsettled().find_map(|(position, batch)| {
+        let free = self.span.unsettled().filter(|(p, _)| self.doubtful_rival(*p).is_none());
+        free.into_iter().find_map(|(position, batch)| {
             let (standing, open) = (batch.standing::<R>(), self.attempts.open_of(position));
             if R::vacates(standing, open, batch.permanent.is_none() && !batch.any_told()) {
                 return Some((
@@ -67,10 +69,12 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// V1: the slot is given up; records go back to batches without a sequence.
     pub(super) fn vacate(&mut self, position: Position, cause: Cause) {
-        let Some(Slot::Unsettled(batch)) = self.span.replace(position, Slot::Vacated(Vec::new()))
+        let Some(first) = self.span.get(position).and_then(Slot::unsettled).map(|it| it.first)
         else {
             return;
         };
+        let vacated = Slot::Vacated { first, kept: Vec::new() };
+        let Some(Slot::Unsettled(batch)) = self.span.replace(position, vacated) else { return };
         self.attempts.settle(position, SettledAs::NotWritten);
         let count = batch.count();
         let (mut sealed, told, failed) =
@@ -92,7 +96,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let mut kept_batches = vec![sealed];
         kept_batches.extend(kept);
         kept_batches.retain(|batch| !batch.records.is_empty());
-        self.span.replace(position, Slot::Vacated(kept_batches));
+        self.span.replace(position, Slot::Vacated { first, kept: kept_batches });
     }
 
     /// V4: the second half; new batches are cut to the size of the children.
@@ -112,7 +116,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     pub(super) fn finish_vacating(&mut self, now: Instant) {
         let Some(vacated) = self.span.vacated() else { return };
         let doubt_before = self.span.unsettled().any(|(position, batch)| {
-            position < vacated && batch.standing::<R>() == Standing::InDoubt
+            position < vacated && self.standing_of(position, batch) == Standing::InDoubt
         });
         let successors_open = self
             .span

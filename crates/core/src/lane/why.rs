@@ -6,7 +6,7 @@ use crate::payload::Payload;
 use crate::rules::Rules;
 
 use super::Lane;
-use super::batch::{Entry, SequencedBatch};
+use super::batch::{SequencedBatch, find};
 use super::gate::{Confirmation, Gate};
 use super::intake::Waiting;
 use super::span::Position;
@@ -17,8 +17,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if self.given_up.iter().any(|it| it.records.iter().any(|told| told.ticket == ticket)) {
             return Why::Resolution;
         }
-        let holds = |batch: &SequencedBatch<P>| find(&batch.entries, ticket).is_some();
-        if let Some((position, batch)) = self.span.unsettled().find(|(_, batch)| holds(batch)) {
+        let holds = |batch: &SequencedBatch<P>| batch.find(ticket).is_some();
+        if let Some((position, batch)) = self.span.offered().find(|(_, batch)| holds(batch)) {
             return self.why_offered(position, batch, ticket);
         }
         if self.span.kept().any(|batch| find(&batch.records.entries, ticket).is_some()) {
@@ -35,7 +35,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 
     fn why_offered(&self, position: Position, batch: &SequencedBatch<P>, ticket: Ticket) -> Why {
-        if find(&batch.entries, ticket).is_some_and(|entry| entry.told) {
+        if batch.find(ticket).is_some_and(|entry| !entry.is_untold()) {
             return Why::Resolution;
         }
         let open = self.attempts.of(position).filter(|attempt| !attempt.orphaned).last();
@@ -77,9 +77,4 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             Gate::Open { .. } => Why::Transmit,
         }
     }
-}
-
-fn find(entries: &[Entry], ticket: Ticket) -> Option<&Entry> {
-    let index = entries.binary_search_by_key(&ticket, |entry| entry.ticket).ok()?;
-    entries.get(index)
 }

@@ -1,6 +1,6 @@
 //! What the rules are asked with, and what they answer.
 
-use crate::ids::{Offset, ProducerEpoch};
+use crate::ids::{Offset, ProducerEpoch, Sequence};
 use crate::time::{Instant, Span};
 
 /// Kinds of error codes (rules 1).
@@ -451,4 +451,103 @@ pub enum GivenUpEnd {
     NotDelivered,
     /// Some attempt will never be answered.
     Never,
+}
+
+/// Asked by [`Rules::may_revoke`](super::Rules::may_revoke): a batch in doubt whose turn it is to
+/// be resent.
+///
+/// ```
+/// use candor_core::rules::{Honest, RevokeFacts, Rules};
+/// let facts = RevokeFacts {
+///     resendable: true,
+///     written_behind: false,
+///     predecessors_passed: true,
+///     gate_opened_before: false,
+///     acknowledged: true,
+///     first_of_epoch: false,
+/// };
+/// assert!(Honest::may_revoke(&facts));
+/// assert!(!Honest::may_revoke(&RevokeFacts { acknowledged: false, ..facts }));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RevokeFacts {
+    /// What is in doubt may be resent, duplicates not being accepted (S20).
+    pub resendable: bool,
+    /// Something behind it is written, or was passed by a 0.
+    pub written_behind: bool,
+    /// Every unsettled batch before it is in doubt and was answered 45 in this pass.
+    pub predecessors_passed: bool,
+    /// The gate is open, and a batch before it opened it.
+    pub gate_opened_before: bool,
+    /// An offset before it was acknowledged: the log start in the answer can be compared with it.
+    pub acknowledged: bool,
+    /// It is the first batch of its epoch: a log start of 0 tells as much.
+    pub first_of_epoch: bool,
+}
+
+/// Asked by [`Rules::cut_is_legal`](super::Rules::cut_is_legal).
+///
+/// ```
+/// use candor_core::{Sequence, rules::{CutFacts, Honest, Rules}};
+/// let (first, next) = (Sequence::ZERO.after(5), Sequence::ZERO.after(8));
+/// let cut = |count| {
+///     let firsts = &[next];
+///     CutFacts { first, count, contested_count: 3, firsts, other_contents: &[] }
+/// };
+/// assert!(Honest::cut_is_legal(&cut(1)) && !Honest::cut_is_legal(&cut(3)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CutFacts<'a> {
+    /// First sequence of the contested batch and of its replacement.
+    pub first: Sequence,
+    /// Records in the replacement.
+    pub count: u32,
+    /// Records in the contested batch.
+    pub contested_count: u32,
+    /// First sequences of all batches that were ever offered behind it in this epoch.
+    pub firsts: &'a [Sequence],
+    /// Sizes of replacements with other records that were offered at this place before (S4).
+    pub other_contents: &'a [u32],
+}
+
+/// Asked by [`Rules::conclusive`](super::Rules::conclusive).
+///
+/// ```
+/// use candor_core::{Offset, rules::{ConclusionFacts, Honest, Rules}};
+/// let purged = ConclusionFacts {
+///     resendable: true,
+///     gate_opened_before: false,
+///     log_start: Offset::new(8),
+///     last_acknowledged: Offset::new(7),
+///     first_of_epoch: false,
+/// };
+/// assert!(!Honest::conclusive(&purged));
+/// assert!(Honest::conclusive(&ConclusionFacts { log_start: Offset::new(7), ..purged }));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConclusionFacts {
+    /// What is in doubt could still be resent, this answer's log start being counted (S20).
+    pub resendable: bool,
+    /// It was offered through a gate that a batch before the contested one had opened.
+    pub gate_opened_before: bool,
+    /// The log start in this answer.
+    pub log_start: Option<Offset>,
+    /// The lane's last acknowledged offset before it.
+    pub last_acknowledged: Option<Offset>,
+    /// The contested batch is the first one of its epoch.
+    pub first_of_epoch: bool,
+}
+
+/// What follows a definite code for a replacement (C4).
+///
+/// ```
+/// use candor_core::rules::{AfterReplacement, Class, Honest, Rules};
+/// assert_eq!(Honest::after_replacement(Class::Retriable, false), AfterReplacement::AskAgain);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AfterReplacement {
+    /// The contested batch may be in the log: it is asked itself, unchanged.
+    AskContested,
+    /// Nothing was learned: the replacement is offered again.
+    AskAgain,
 }

@@ -400,6 +400,67 @@ pub trait Rules: Clone + Copy + Debug + PartialEq + Eq + 'static {
         smallest_remaining.map_or(half, |left| half.min(left.max(Span::from_millis(100))))
     }
 
+    // ---- 7. Contesting a slot ------------------------------------------------------------------
+
+    /// C1: whether a batch in doubt may be contested.
+    fn may_revoke(facts: &RevokeFacts) -> bool {
+        let will_be_known = facts.gate_opened_before || facts.acknowledged || facts.first_of_epoch;
+        facts.resendable && !facts.written_behind && facts.predecessors_passed && will_be_known
+    }
+
+    /// C2, S4: whether a replacement may have so many records. An exact match with the batch that
+    /// it contests would be acknowledged as that batch; an end where another one begins would open
+    /// the way for that one.
+    fn cut_is_legal(facts: &CutFacts<'_>) -> bool {
+        facts.count > 0
+            && facts.count != facts.contested_count
+            && !facts.firsts.contains(&facts.first.after(facts.count))
+            && !facts.other_contents.contains(&facts.count)
+    }
+
+    /// C3: whether a record of a contested batch goes into the replacement.
+    fn goes_into_replacement(has_verdict: bool) -> bool {
+        !has_verdict
+    }
+
+    /// C1: whether the 0 of a replacement tells that what it contested is not written.
+    fn conclusive(facts: &ConclusionFacts) -> bool {
+        let reaches_back = match (facts.log_start, facts.last_acknowledged) {
+            (Some(start), Some(last)) => start <= last,
+            (Some(start), None) => facts.first_of_epoch && start.get() == 0,
+            (None, _) => false,
+        };
+        facts.resendable && (facts.gate_opened_before || reaches_back)
+    }
+
+    /// C4, L4: what a definite code for a replacement leads to.
+    fn after_replacement(class: Class, permanent: bool) -> AfterReplacement {
+        match class {
+            Class::OutOfOrder | Class::UnknownProducer => AfterReplacement::AskContested,
+            Class::None
+            | Class::Corrupt
+            | Class::Retriable
+            | Class::TooLarge
+            | Class::InvalidRecords
+            | Class::Permanent
+            | Class::Duplicate
+            | Class::Fenced
+            | Class::Doubtful => match permanent {
+                true => AfterReplacement::AskContested,
+                false => AfterReplacement::AskAgain,
+            },
+        }
+    }
+
+    /// C4: whether a replacement certainly is not written.
+    fn replacement_not_written(
+        standing: Standing,
+        open_attempts: usize,
+        contested_written: bool,
+    ) -> bool {
+        contested_written || (standing == Standing::Refused && open_attempts == 0)
+    }
+
     // ---- 8. Cluster ----------------------------------------------------------------------------
 
     /// U3: whether more may be offered to a connection with so many bytes not sent yet.

@@ -48,6 +48,9 @@ pub(crate) fn config(words: &[&str]) -> Step<LaneConfig> {
             "loss=stop" => config.on_data_loss = OnDataLoss::Stop,
             "beyond=resend" => config.beyond_memory = BeyondMemory::Resend,
             "trust" => config.trust_base_offset = true,
+            word if word.starts_with("batch=") => {
+                config.batch_size = number(&word["batch=".len()..])? as usize;
+            }
             word if word.starts_with("s=") || word.starts_with("epoch=") => {}
             word => return Err(format!("{word}: no such option")),
         }

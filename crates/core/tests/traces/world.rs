@@ -6,13 +6,14 @@
 //!
 //! ```text
 //! start s=5 [epoch=] [OPTIONS]    a lane at sequence 5 whose gate a batch opened (@99, r1, e0)
-//! fresh [OPTIONS]                 a new lane; OPTIONS: loss=stop beyond=resend trust
+//! fresh [OPTIONS]                 a new lane; OPTIONS: loss=stop beyond=resend trust batch=4
 //! append a b [c:1s] [ts=-25h]     one batch; deadline after the colon (120 s), record time ago
 //! offer B1 e0 s5 a b [live=1s]    the lane offers exactly this; earliest deadline of a live record
+//! replace C e0 s5 a b [live=1s]   the same, in the place of others (C)
 //! silent                          the lane offers nothing
 //! B1 0@100 | B1 19 [log=8] [stamped] [errors=0,2]    an answer; B1 missing: none in the response
 //! B1 lost | B1 partly | B1 sent   connection over, the frame whole or not; all bytes handed over
-//! leader r2 e1 | leader none | confirm | id 2 | cancel a | recreated | shed
+//! leader r2 e1 | leader none | confirm | id 2 | cancel a | revoke a | recreated | shed | abandon
 //! refuses STEP                    the step is misuse
 //! wait 1s | backoff               time passes; until the end of a backoff, and nothing else
 //! says a b Delivered@100 | resolves a Never Expired | notice Fence@101 | wants leader
@@ -96,7 +97,8 @@ impl<R: Rules> World<R> {
         match verb {
             "start" => self.start(words),
             "fresh" => self.fresh(words),
-            "offer" => self.offer(words),
+            "offer" => self.offer(words, false),
+            "replace" => self.offer(words, true),
             "silent" => self.silent(),
             "wait" => self.wait_until(self.now + span(words[0])?),
             "backoff" => self.backoff(),
@@ -160,6 +162,8 @@ impl<R: Rules> World<R> {
             "confirm" => Event::LeaderConfirmed { epoch: self.epoch },
             "id" => Event::Identity(identity(self.id, 0)?),
             "cancel" => Event::Cancel(self.ticket(words[0])?),
+            "revoke" => Event::Revoke(self.ticket(words[0])?),
+            "abandon" => Event::Abandon,
             "recreated" => Event::TopicRecreated,
             "shed" => Event::Shed,
             name => self.answer(name, words)?,
@@ -246,7 +250,7 @@ impl<R: Rules> World<R> {
         }
     }
 
-    fn offer(&mut self, words: &[&str]) -> Step {
+    fn offer(&mut self, words: &[&str], replacement: bool) -> Step {
         let Some(offer) = self.next_offer()? else { return Err("nothing is offered".to_owned()) };
         let Identity { id, epoch } = offer.identity;
         let records = offer.batch.records();
@@ -256,6 +260,7 @@ impl<R: Rules> World<R> {
         let wanted: Vec<_> =
             words[1..].iter().filter(|word| !word.contains('=')).copied().collect();
         same(&came, &format!("id{} {}", self.id, wanted.join(" ")))?;
+        same(&format!("replaces: {}", offer.replacement), &format!("replaces: {replacement}"))?;
         if let Some(live) = value(words, "live") {
             let live = if live == "none" { None } else { Some(self.now + span(live)?) };
             same(&format!("{:?}", offer.earliest_deadline), &format!("{live:?}"))?;
@@ -268,7 +273,11 @@ impl<R: Rules> World<R> {
                 index: index as u32,
                 last_acknowledged: None,
             };
-            self.offered.insert(Ticket(u64::from(*record)), facts);
+            let known = self.offered.entry(Ticket(u64::from(*record))).or_insert(facts);
+            if !replacement {
+                // What stands in a batch and in its replacement is told of as part of the batch.
+                *known = facts;
+            }
         }
         self.attempts.insert(words[0].to_owned(), offer.attempt);
         Ok(())

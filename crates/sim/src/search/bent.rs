@@ -4,9 +4,10 @@
 use std::cell::Cell;
 
 use candor_core::rules::{
-    AfterPass, Class, DoubtFacts, DuplicateFacts, DuplicateMeans, Fate, GateFacts, GivenUpEnd,
-    Honest, LeaderChange, Loss, LossFacts, Mark, MemoryFacts, NextIdentity, OffsetFacts,
-    ProofFacts, Rules, SettledAs, Stage, Standing,
+    AfterPass, AfterReplacement, Class, ConclusionFacts, CutFacts, DoubtFacts, DuplicateFacts,
+    DuplicateMeans, Fate, GateFacts, GivenUpEnd, Honest, LeaderChange, Loss, LossFacts, Mark,
+    MemoryFacts, NextIdentity, OffsetFacts, ProofFacts, RevokeFacts, Rules, SettledAs, Stage,
+    Standing,
 };
 use candor_core::verdict::Proof;
 use candor_core::{HandedOver, Instant, LeaderEpoch, Offset, PartitionResponse, ProducerEpoch};
@@ -99,6 +100,12 @@ decisions! {
     fn backoff(failures: u32, base: Span, max: Span) -> Span;
     fn retries_at_once(highest: LeaderEpoch, offered: LeaderEpoch) -> bool;
     fn abandons_stuck(told: bool, waits: bool, times: u32) -> bool;
+    fn may_revoke(facts: &RevokeFacts) -> bool;
+    fn cut_is_legal(facts: &CutFacts<'_>) -> bool;
+    fn goes_into_replacement(told: bool) -> bool;
+    fn conclusive(facts: &ConclusionFacts) -> bool;
+    fn after_replacement(class: Class, permanent: bool) -> AfterReplacement;
+    fn replacement_not_written(standing: Standing, open: usize, written: bool) -> bool;
     fn unknown_share(memory: usize) -> usize;
     fn produce_timeout(request: Span, left: Option<Span>) -> Span;
     fn window_has_room(unsent: usize, window: usize) -> bool;

@@ -222,6 +222,13 @@ impl Payload for RecordBatch {
         others
     }
 
+    fn join(&mut self, behind: Self) {
+        self.buffer.reserve(behind.buffer.len());
+        for (timestamp, fields) in behind.raw() {
+            self.push_raw(timestamp, fields);
+        }
+    }
+
     fn count(&self) -> u32 {
         self.count
     }

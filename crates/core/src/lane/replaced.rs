@@ -1,0 +1,136 @@
+//! C4: a replacement was written. What it contested is not, if the answer says enough; the epoch
+//! ends in any case (C2).
+
+use alloc::vec::Vec;
+
+use crate::action::{Outcome, Told};
+use crate::event::PartitionResponse;
+use crate::ids::Offset;
+use crate::payload::Payload;
+use crate::rules::{ConclusionFacts, Rules, SettledAs, Standing};
+use crate::time::Instant;
+use crate::verdict::NeverReason;
+
+use super::Lane;
+use super::attempt::{Attempt, Passage};
+use super::batch::{Entry, Heard, Retry, find};
+use super::epoch::EpochEnd;
+use super::memory::Acknowledged;
+use super::span::{Position, Slot};
+
+impl<P: Payload, R: Rules> Lane<P, R> {
+    /// Code 0 for the replacement.
+    pub(super) fn replacement_written(
+        &mut self,
+        now: Instant,
+        attempt: &Attempt,
+        base: Option<Offset>,
+        response: &PartitionResponse,
+    ) {
+        let Some((position, replacement)) = self.span.replacement() else { return };
+        let (target, count) = (replacement.target, replacement.batch.count());
+        let (max_timestamp, offered) =
+            (replacement.batch.max_timestamp(), replacement.batch.tally.offered);
+        if !self.agrees(attempt, base, count) {
+            self.tell_in_doubt(position);
+            return self.contradiction(base);
+        }
+        let end = self.end_after(now, attempt, target, response);
+        if R::shows_timestamp_type(offered) {
+            self.memory.see_timestamp_type(response.log_append_time);
+        }
+        let end_offset = base.map(|base| base.after(count));
+        let acknowledged = Acknowledged { position, end: end_offset, max_timestamp };
+        self.memory.acknowledge::<R>(self.moment(now), &self.config, acknowledged);
+        self.conflicts = 0;
+        self.raise_fence(base);
+        self.settle_before(target, base, end);
+        self.claim(position, base);
+        self.end_epoch(now, end);
+        self.renewal = Retry::AT_ONCE;
+    }
+
+    /// C1: whether this 0 concludes anything, and how the epoch ends then.
+    fn end_after(
+        &self,
+        now: Instant,
+        attempt: &Attempt,
+        target: Position,
+        response: &PartitionResponse,
+    ) -> EpochEnd {
+        let resendable = self.remembers_doubt(now);
+        let contested = self.span.get(target).and_then(Slot::unsettled);
+        let conclusive = R::conclusive(&ConclusionFacts {
+            resendable,
+            gate_opened_before: match attempt.passage {
+                Passage::Gate { opener } => opener < target,
+                Passage::Pass(_) => false,
+            },
+            log_start: Offset::new(response.log_start_offset),
+            last_acknowledged: self.memory.last_acknowledged(),
+            first_of_epoch: contested.is_some_and(|batch| batch.first == R::first_sequence()),
+        });
+        match (conclusive, resendable) {
+            (true, _) => EpochEnd::Replaced { target },
+            (false, true) => EpochEnd::Forgotten(NeverReason::StateLost),
+            (false, false) => EpochEnd::Forgotten(NeverReason::Expired),
+        }
+    }
+
+    /// C1: a conclusive 0 proves what stands before the slot that it took.
+    fn settle_before(&mut self, target: Position, base: Option<Offset>, end: EpochEnd) {
+        let before: Vec<Position> = self
+            .span
+            .unsettled()
+            .take_while(|(position, _)| *position < target)
+            .filter(|(_, batch)| batch.standing::<R>() == Standing::InDoubt)
+            .map(|(position, _)| position)
+            .collect();
+        let proves = matches!(end, EpochEnd::Replaced { .. }) && !self.is_overtaken(&before);
+        if proves {
+            for position in before {
+                self.written(position, None, base);
+            }
+        }
+        self.overtake(target);
+    }
+
+    fn is_overtaken(&self, before: &[Position]) -> bool {
+        before.iter().any(|position| self.is_passed(*position))
+    }
+
+    /// The replacement is in the log: from now on it speaks for the records that it shares.
+    fn claim(&mut self, position: Position, base: Option<Offset>) {
+        let Some((_, replacement)) = self.span.replacement() else { return };
+        let (target, entries) = (replacement.target, replacement.batch.entries.clone());
+        let shared = self.take_over(target, &entries);
+        let mut told: Vec<Told> = Vec::with_capacity(entries.len());
+        for (index, entry) in entries.iter().enumerate() {
+            let unknown = match entry.heard {
+                Heard::Nothing => false,
+                Heard::Unknown => true,
+                Heard::Elsewhere => {
+                    match shared.binary_search_by_key(&entry.ticket, |told| told.ticket) {
+                        Ok(at) => shared[at].unknown,
+                        // Its own batch was written, behind this one.
+                        Err(_) => continue,
+                    }
+                }
+            };
+            told.push(Told { ticket: entry.ticket, index: index as u32, unknown });
+        }
+        let count = entries.len() as u32;
+        self.span.replace(position, Slot::Written { base, count });
+        let settled = base.map_or(SettledAs::Forgotten, |base| SettledAs::Written { base });
+        self.attempts.settle(position, settled);
+        self.tell(told, Outcome::Delivered { base });
+    }
+
+    /// Takes the records of the replacement away from the contested batches that spoke for them.
+    fn take_over(&mut self, target: Position, entries: &[Entry]) -> Vec<Told> {
+        let contested = self.span.unsettled_from(target);
+        contested
+            .flat_map(|batch| batch.hand_over(|it| find(entries, it.ticket).is_some()))
+            .collect()
+    }
+}
