@@ -490,11 +490,15 @@ pub struct RevokeFacts {
 /// ```
 /// use candor_core::{Sequence, rules::{CutFacts, Honest, Rules}};
 /// let (first, next) = (Sequence::ZERO.after(5), Sequence::ZERO.after(8));
-/// let cut = |count| {
-///     let firsts = &[next];
-///     CutFacts { first, count, contested_count: 3, firsts, other_contents: &[] }
+/// let one = CutFacts {
+///     first,
+///     count: 1,
+///     contested_count: 3,
+///     firsts: &[next],
+///     other_contents: &[],
 /// };
-/// assert!(Honest::cut_is_legal(&cut(1)) && !Honest::cut_is_legal(&cut(3)));
+/// assert!(Honest::cut_is_legal(&one));
+/// assert!(!Honest::cut_is_legal(&CutFacts { count: 3, ..one }));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutFacts<'a> {

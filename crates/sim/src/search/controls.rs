@@ -228,6 +228,8 @@ impl<F: Flaw> Machine for Serial<F> {
             | Event::Hold
             | Event::Release
             | Event::Handed { .. }
+            | Event::Revoke(_)
+            | Event::Abandon
             | Event::Shed => {}
         }
         Ok(())
@@ -255,7 +257,8 @@ impl<F: Flaw> Machine for Serial<F> {
         self.open = Some(attempt);
         let mut batch = Counted::empty();
         batch.push(item.timestamp, item.record);
-        Some(Offer { attempt, route, identity, first, batch, earliest_deadline: None })
+        let (replacement, earliest_deadline) = (false, None);
+        Some(Offer { attempt, route, identity, first, batch, replacement, earliest_deadline })
     }
 
     fn offerable(&self, now: Instant) -> bool {

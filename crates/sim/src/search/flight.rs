@@ -47,6 +47,8 @@ pub(super) struct Flight {
     /// It is addressed to a topic that is gone.
     pub(super) stale: bool,
     pub(super) batch: Batch<Content>,
+    /// It takes the slot of others (C).
+    pub(super) replacement: bool,
     pub(super) stage: Stage,
 }
 
@@ -80,6 +82,7 @@ impl Flight {
             alive: true,
             stale: false,
             batch,
+            replacement: offer.replacement,
             stage: Stage::Sent,
         }
     }
@@ -97,7 +100,7 @@ impl Flight {
             content: self.batch.content,
             records: records(self.batch.content).map(|record| record - 1).collect(),
             max_timestamp: self.batch.stamps.max(),
-            replacement: false,
+            replacement: self.replacement,
         }
     }
 }

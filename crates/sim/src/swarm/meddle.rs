@@ -49,6 +49,8 @@ pub(super) struct Meddler {
     numbers: u64,
     /// How often each content was offered.
     contents: BTreeMap<(Lane, i64, i16, i32, u64), u64>,
+    /// How many records were offered first at each place.
+    sizes: BTreeMap<(Lane, i64, i16, i32), u32>,
     /// The identity under which a record was offered last.
     identities: BTreeMap<u64, (i64, i16)>,
     /// Requests that a lane lost in a row, with no answer.
@@ -83,6 +85,12 @@ impl Meddler {
     pub(super) fn number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
+    }
+
+    /// Whether an attempt takes the slot of others (C): another size stood at its place before.
+    pub(super) fn replaces(&mut self, lane: Lane, attempt: &Attempt) -> bool {
+        let place = (lane, attempt.producer_id, attempt.epoch, attempt.first);
+        *self.sizes.entry(place).or_insert(attempt.count) != attempt.count
     }
 
     /// An attempt leaves the producer. False if it breaks L7.

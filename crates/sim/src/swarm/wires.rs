@@ -353,7 +353,9 @@ impl<R: Rules> World<R> {
                 let id = self.meddler.number();
                 self.check_leader(conn, lane);
                 let leader_epoch = self.routes.leader_epoch(index, one.index, conn);
-                let attempt = Attempt { id, connection: conn.0, leader_epoch, ..read };
+                let replacement = self.meddler.replaces(lane, &read);
+                let connection = conn.0;
+                let attempt = Attempt { id, connection, leader_epoch, replacement, ..read };
                 if !self.meddler.offered(lane, &attempt, alone) {
                     let text = format!("{lane} lost two requests and is not sent alone");
                     self.book.complain(self.clock.now, Class::Contract, None, text);
