@@ -267,9 +267,14 @@ impl Wire {
         if attempt.replacement {
             return self.contest(attempt).map(|()| None);
         }
-        let touches =
-            |content: &Content| overlap(content.first, content.count, first, attempt.count);
-        let exact = mine().find(|(_, content)| content.first == first);
+        // A replacement that was not written may reach over what is offered after it (C4); only
+        // the very same place is taken (S4).
+        let touches = |content: &Content| {
+            let overlaps = overlap(content.first, content.count, first, attempt.count);
+            let same = content.first == first && content.count == attempt.count;
+            overlaps && (!content.replacement || same)
+        };
+        let exact = mine().find(|(_, content)| content.first == first && !content.replacement);
         let Some((_, other)) = exact.or_else(|| mine().find(|(_, content)| touches(content)))
         else {
             return Ok(None);
