@@ -34,6 +34,12 @@
 //!   background.
 //! - Dropping the [`Driver`] ends everything at once, and truthfully.
 //!
+//! # Revoking
+//!
+//! What is `Unknown` can be revoked: [`Handle::revoke`] and [`Unknown::revoke`] have other records of
+//! the partition take its place, so that it can never be written, or is known to be.
+//! [`Producer::abandon`] gives up what is in doubt on a partition, without waiting for anything.
+//!
 //! # Inside
 //!
 //! There is one lock, around the machine and the slots in which verdicts wait. A record is encoded
@@ -53,6 +59,7 @@ mod notices;
 mod places;
 mod producer;
 mod resolved;
+mod revoke;
 mod runtime;
 mod send;
 mod send_all;
@@ -64,7 +71,7 @@ mod verdict;
 pub use candor_core::{Doubt, NeverReason, Proof, Ticket, Why};
 pub use candor_proto::{
     Address, Config, ConfigError, Data, ErrorCode, Fault, Loss, Notice, Partitioning, Record,
-    Refused, Waiting, WhyRefused,
+    Refused, Unused, Waiting, WhyRefused,
 };
 
 pub use connect::ConnectError;
@@ -73,6 +80,7 @@ pub use finish::{Close, Flush};
 pub use notices::Notices;
 pub use producer::Producer;
 pub use resolved::Resolved;
+pub use revoke::Revoked;
 pub use runtime::{Runtime, connect_to_any};
 pub use send::{Enqueue, Handle, Sending};
 pub use send_all::SendAll;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use candor_core::{Span, Ticket};
-use candor_proto::{Config, ConfigError, Producer as Machine, Record, Refused, Waiting};
+use candor_proto::{Config, ConfigError, Producer as Machine, Record, Refused, Unused, Waiting};
 
 use crate::clock::Clock;
 use crate::connect::{Connect, ConnectError};
@@ -180,6 +180,27 @@ impl<R: Runtime> Producer<R> {
     /// record has its verdict and every `Unknown` its resolution.
     pub fn close(&self, within: Duration) -> Close {
         Close::new(&self.shared, within)
+    }
+
+    /// Gives up what is in doubt on a partition: it is not resent, and ends `Never(Abandoned)`
+    /// unless an answer is still to come; the rest goes on at once. The notice
+    /// [`Fence`](candor_core::Notice::Fence) tells from which offset on nothing of it can appear.
+    ///
+    /// # Errors
+    ///
+    /// No record was ever sent to this partition.
+    ///
+    /// ```no_run
+    /// # use candor_driver::{Producer, Runtime};
+    /// # async fn example<R: Runtime>(producer: &Producer<R>) -> Result<(), candor_driver::Unused> {
+    /// producer.abandon("orders", 3)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn abandon(&self, topic: &str, partition: u32) -> Result<(), Unused> {
+        // Partitions beyond the numbers of Kafka were never used.
+        let partition = i32::try_from(partition).unwrap_or(-1);
+        self.shared.enter(|state, now| state.machine.abandon(now, topic, partition))
     }
 
     /// What happened so far, and what is going on.

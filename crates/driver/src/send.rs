@@ -9,6 +9,7 @@ use candor_core::Ticket;
 use candor_proto::{Record, Waiting};
 
 use crate::flight::Flight;
+use crate::revoke::Revoked;
 use crate::shared::Shared;
 use crate::verdict::{NotDelivered, Verdict};
 
@@ -133,6 +134,27 @@ impl Handle {
     /// be; what may have been written is `Unknown` and can be resolved.
     pub fn cancel(&self) {
         self.shared.enter(|state, now| state.machine.cancel(now, self.ticket));
+    }
+
+    /// As [`cancel`](Self::cancel), and what may have been written is contested: other records of
+    /// the partition are offered in its place, and the broker's answer tells whether it is in the
+    /// log. The outcome is `NotDelivered` or `Delivered`; where nothing can take its place (a lone
+    /// record needs two newer ones) it is settled as after `cancel`.
+    ///
+    /// ```no_run
+    /// # use candor_driver::{NotDelivered, Producer, Record, Resolution, Runtime};
+    /// # async fn example<R: Runtime>(producer: &Producer<R>) -> Result<(), NotDelivered> {
+    /// let handle = producer.enqueue(Record::to("orders").value("created")).await?;
+    /// if let Resolution::NotDelivered(no) = handle.revoke().await {
+    ///     println!("it is not written, and never will be: {no}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn revoke(self) -> Revoked {
+        // A record that has ended keeps its verdict, and that is the outcome.
+        let _ended = self.shared.enter(|state, now| state.machine.revoke(now, self.ticket));
+        Revoked::new(self)
     }
 
     /// What the record is waiting for.

@@ -216,6 +216,21 @@ impl Unknown {
         Resolved::new(self)
     }
 
+    /// As [`resolved`](Self::resolved), and other records of the partition are offered in its place:
+    /// it shall never be written, or be known to be. See [`Handle::revoke`](crate::Handle::revoke).
+    ///
+    /// ```no_run
+    /// # async fn example(u: candor_driver::Unknown) {
+    /// println!("{}", u.revoke().await);
+    /// # }
+    /// ```
+    pub fn revoke(self) -> Resolved {
+        let ticket = self.0.ticket;
+        // What is resolved already stays so.
+        let _ended = self.0.shared.enter(|state, now| state.machine.revoke(now, ticket));
+        Resolved::new(self)
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
     }

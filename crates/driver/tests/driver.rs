@@ -270,6 +270,91 @@ fn a_send_that_is_dropped_in_doubt_goes_on_alone() {
     assert_eq!(producer.stats().resolutions.resolved_delivered, 1);
 }
 
+/// Two records in one batch whose first request meets this; the first one is revoked then.
+fn revoke_after(effect: Effect) -> (Executor, Resolution, Verdict) {
+    let faults = vec![Fault::on_produce(1, effect)];
+    let (mut executor, producer) = start(Settings { faults, ..settings(1) });
+    let (revoked, kept) = executor.block_on(async {
+        let first = producer.enqueue(record(1)).await.unwrap();
+        (first, producer.enqueue(record(2)).await.unwrap())
+    });
+    executor.pass(Duration::from_millis(20));
+    assert!(producer.stats().machine.counts.offers == 1, "it was offered once, and lost");
+    let outcome = executor.block_on(revoked.revoke());
+    let verdict = executor.block_on(kept);
+    (executor, outcome, verdict)
+}
+
+#[test]
+fn a_revoked_record_that_was_not_written_never_is() {
+    let (executor, outcome, kept) = revoke_after(Effect::CutRequest(20));
+    let Resolution::NotDelivered(no) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(no.why, WhyNot::Proven(Proof::SlotTaken));
+    assert_eq!((no.topic.as_ref(), no.partition), ("t", Some(0)));
+    assert_eq!(offset(&kept), Some(0));
+    assert_eq!(log(&executor.world, 0), ["2"]);
+}
+
+#[test]
+fn a_revoked_record_that_was_written_is_known_to_be() {
+    let (executor, outcome, kept) = revoke_after(Effect::CutReply(4));
+    let Resolution::Delivered(at) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(at.to_string(), "t-0@0");
+    assert_eq!(offset(&kept), Some(1));
+    assert_eq!(log(&executor.world, 0), ["1", "2"]);
+}
+
+#[test]
+fn an_unknown_can_be_revoked_later() {
+    let faults = vec![Fault::on_produce(1, Effect::CutRequest(20))];
+    let (mut executor, producer) = start(Settings { faults, ..settings(1) });
+    let lost = producer.send(record(1).deadline(Duration::from_millis(20)));
+    let unknown = unknown(executor.block_on(lost));
+    let mut revoked = pin!(unknown.revoke());
+    assert!(is_pending(revoked.as_mut()));
+    // A lone record needs two newer ones to take its place.
+    let newer = executor.block_on(async {
+        let first = producer.enqueue(record(2)).await.unwrap();
+        (first, producer.enqueue(record(3)).await.unwrap())
+    });
+    let Resolution::NotDelivered(no) = executor.block_on(revoked) else { panic!() };
+    assert_eq!(no.why, WhyNot::Proven(Proof::SlotTaken));
+    assert!(executor.block_on(newer.0).is_delivered() && executor.block_on(newer.1).is_delivered());
+    assert_eq!(log(&executor.world, 0), ["2", "3"]);
+}
+
+#[test]
+fn revoking_what_was_never_offered_is_as_cancelling() {
+    let (mut executor, producer) = start_with(settings(1), |config| config.linger(SECOND));
+    let handle = executor.block_on(producer.enqueue(record(1))).unwrap();
+    let Resolution::NotDelivered(no) = executor.block_on(handle.revoke()) else { panic!() };
+    assert_eq!(no.why, WhyNot::Proven(Proof::NeverOffered));
+}
+
+#[test]
+fn abandoning_gives_up_what_is_in_doubt_and_nothing_else() {
+    let faults = vec![Fault::on_produce(1, Effect::CutRequest(20))];
+    let (mut executor, producer) = start(Settings { faults, ..settings(1) });
+    let mut notices = producer.notices();
+    let lost = producer.send(record(1).deadline(Duration::from_millis(20)));
+    let unknown = unknown(executor.block_on(lost));
+    assert!(producer.abandon("t", 7).is_err() && producer.abandon("other", 0).is_err());
+    producer.abandon("t", 0).unwrap();
+    let Resolution::Never(never) = executor.block_on(unknown.resolved()) else { panic!() };
+    assert_eq!(never.reason, NeverReason::Abandoned);
+    assert!(executor.block_on(producer.send(record(2))).is_delivered());
+    assert_eq!(log(&executor.world, 0), ["2"]);
+    let fenced = executor.block_on(async {
+        while let Some(notice) = notices.next().await {
+            if notice.to_string().contains("nothing older can appear from offset 0 on") {
+                return true;
+            }
+        }
+        false
+    });
+    assert!(fenced);
+}
+
 #[test]
 fn when_the_driver_goes_everybody_hears_the_truth() {
     let (mut executor, producer) = start_with(holding(1), |config| config.memory(70_000));

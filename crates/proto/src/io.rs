@@ -4,7 +4,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use candor_core::{Instant, RouteId, Settled, Why};
+use candor_core::{Instant, RouteId, Settled, Ticket, Why};
 use candor_wire::ErrorCode;
 
 use crate::address::Address;
@@ -229,6 +229,50 @@ impl fmt::Display for Misuse {
 }
 
 impl std::error::Error for Misuse {}
+
+/// A record has ended: there is nothing left to revoke.
+///
+/// ```
+/// use candor_core::Ticket;
+/// let ended = candor_proto::Ended(Ticket(7));
+/// assert_eq!(ended.to_string(), "record 7 has ended: what became of it was told");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended(pub Ticket);
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "record {} has ended: what became of it was told", self.0)
+    }
+}
+
+impl std::error::Error for Ended {}
+
+/// No record was ever routed to a partition: there is nothing to abandon.
+///
+/// ```
+/// let unused = candor_proto::Unused { topic: "orders".into(), partition: 3 };
+/// assert!(unused.to_string().starts_with("orders-3"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unused {
+    /// The topic that was named.
+    pub topic: Arc<str>,
+    /// And the partition.
+    pub partition: i32,
+}
+
+impl fmt::Display for Unused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}-{}: nothing was sent there, and nothing is in doubt",
+            self.topic, self.partition
+        )
+    }
+}
+
+impl std::error::Error for Unused {}
 
 /// What a record is waiting for.
 ///

@@ -31,7 +31,7 @@ pub use address::{Address, BadAddress};
 pub use completion::FlushId;
 pub use config::{Config, ConfigError};
 pub use fault::{Fault, Loss};
-pub use io::{Handed, Input, Misuse, Notice, Output, Settlement, Waiting};
+pub use io::{Ended, Handed, Input, Misuse, Notice, Output, Settlement, Unused, Waiting};
 pub use partitioner::{Partitioning, murmur2, partition_for_key};
 pub use producer::Producer;
 pub use record::{Data, Record, Refused, WhyRefused};

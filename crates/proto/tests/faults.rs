@@ -9,7 +9,8 @@ use core::time::Duration;
 use bytes::Bytes;
 use candor_core::{NeverReason, Proof, Resolution, Verdict};
 use candor_proto::{
-    Config, Fault, Handed, Input, Loss, Notice, Output, Producer, Record, Waiting, WhyRefused,
+    Config, Ended, Fault, Handed, Input, Loss, Notice, Output, Producer, Record, Waiting,
+    WhyRefused,
 };
 use support::{Cluster, START, Script, World, config, ms};
 
@@ -560,4 +561,87 @@ fn a_wrong_peer_is_named() {
     assert_eq!(outputs[0], Output::Disconnect { conn, abort: true });
     let Output::Notice(notice) = &outputs[1] else { panic!("{outputs:?}") };
     assert!(notice.to_string().contains("HTTP server"), "{notice}");
+}
+
+#[test]
+fn after_two_losses_without_an_answer_each_partition_goes_alone() {
+    let hurried = config().retry_backoff(Duration::from_millis(1), Duration::from_millis(1));
+    let mut world = warm(&hurried, Cluster::new(1, 2));
+    let other = world.send(Record::to("t").partition(1).value("warm"));
+    world.run_until_told(&[other]);
+    world.cluster.seen.clear();
+    world.cluster.script = [Script::AppendAndCut, Script::AppendAndCut].into();
+    let tickets = [0, 1].map(|n| world.send(Record::to("t").partition(n).value("a")));
+    world.run_until_told(&tickets);
+    tickets.iter().for_each(|ticket| world.assert_offset(*ticket, 1));
+    let sizes: Vec<usize> = world.cluster.seen.iter().map(|seen| seen.batches.len()).collect();
+    assert_eq!(sizes, [2, 2, 1, 1], "L7");
+    let together = [0, 1].map(|n| world.send(Record::to("t").partition(n).value("b")));
+    world.run_until_told(&together);
+    let last = world.cluster.seen.last().map(|seen| seen.batches.len());
+    assert_eq!(last, Some(2), "an answer ends it");
+}
+
+#[test]
+fn a_revoked_record_loses_its_place_to_others_or_is_known_to_have_it() {
+    for (script, written) in [(Script::Ignore, false), (Script::Swallow, true)] {
+        let mut world = warm(&config(), Cluster::new(1, 1));
+        world.cluster.script = [script].into();
+        let (a, b) = (world.say("a"), world.say("b"));
+        world.settle();
+        world.producer.revoke(world.now, a).unwrap();
+        world.settle();
+        assert!(matches!(world.verdict(a), Some(Verdict::Unknown(_))));
+        world.cut("b1");
+        world.run(ms(5_000));
+        let (_, resolution) = world.resolutions[&a];
+        if written {
+            assert!(
+                matches!(resolution, Resolution::Delivered { offset: Some(at) } if at.get() == 1)
+            );
+            assert_eq!(world.cluster.log("t", 0), ["warm", "a", "b"]);
+        } else {
+            assert_eq!(resolution, Resolution::NotDelivered(Proof::SlotTaken));
+            assert_eq!(world.cluster.log("t", 0), ["warm", "b"]);
+        }
+        world.assert_offset(b, 1 + i64::from(written));
+        assert_eq!(world.producer.revoke(world.now, a), Err(Ended(a)));
+    }
+}
+
+#[test]
+fn a_record_that_was_not_offered_is_revoked_as_it_is_cancelled() {
+    let mut world = World::new(&config(), Cluster::new(1, 1));
+    let raw = world.say("raw");
+    world.producer.revoke(world.now, raw).unwrap();
+    world.settle();
+    assert_eq!(world.verdict(raw), Some(Verdict::NotDelivered(Proof::NeverOffered)));
+}
+
+#[test]
+fn what_is_abandoned_is_not_sent_again_and_its_fence_is_told() {
+    let mut world = warm(&config(), Cluster::new(1, 1));
+    world.cluster.script = [Script::Ignore].into();
+    let lost = world.say("lost");
+    world.settle();
+    world.cut("b1");
+    assert!(world.producer.abandon(world.now, "t", 1).is_err());
+    world.producer.abandon(world.now, "t", 0).unwrap();
+    let next = world.say("next");
+    world.run(ms(5_000));
+    let (_, resolution) = world.resolutions[&lost];
+    assert!(matches!(resolution, Resolution::Never { reason: NeverReason::Abandoned, .. }));
+    world.assert_offset(next, 1);
+    assert_eq!(world.cluster.log("t", 0), ["warm", "next"]);
+    let fence = world.notices.iter().find_map(|notice| match notice {
+        Notice::Partition { notice: candor_core::Notice::Fence { offset }, .. } => {
+            Some(offset.get())
+        }
+        Notice::Partition { .. }
+        | Notice::ConnectionFailed { .. }
+        | Notice::NoProducerId { .. }
+        | Notice::TopicRefused { .. }
+        | Notice::TopicRecreated { .. } => None,
+    });
+    assert_eq!(fence, Some(1));
 }

@@ -13,6 +13,10 @@
 //!     Verdict::NotDelivered(no) => eprintln!("safe to send again: {no}"),
 //!     Verdict::Unknown(u) => eprintln!("may be written; later: {:?}", u.resolved().await),
 //! }
+//! // It shall not be written, or be known to be: other records take its place.
+//! let handle = producer.enqueue(Record::to("orders").value("shipped")).await?;
+//! println!("{}", handle.revoke().await);
+//! producer.abandon("orders", 3)?;
 //! # Ok(())
 //! # }
 //! ```

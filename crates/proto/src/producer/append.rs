@@ -8,7 +8,7 @@ use candor_wire::{RecordBatch, check_topic_name};
 
 use super::{Chore, Life, Producer, span};
 use crate::budget::{RAW_COST, RECORD_COST};
-use crate::io::{Output, Settlement, Waiting};
+use crate::io::{Ended, Output, Settlement, Unused, Waiting};
 use crate::lanes::LaneKey;
 use crate::record::{Record, Refused, WhyRefused};
 use crate::router::{Raw, TopicKey};
@@ -282,6 +282,62 @@ impl<R: Rules> Producer<R> {
             Some(Held::Lane(key)) => self.tell(now, key, Event::Cancel(ticket)),
             Some(Held::Unknown(_)) | None => {}
         }
+    }
+
+    /// This record shall never be written, or be known to be (rule C). Its verdict comes from the
+    /// next `poll`, as after [`cancel`](Self::cancel); if that is `Unknown`, other records are
+    /// offered in its place, if there are enough, and the broker's answer is its resolution:
+    /// `NotDelivered(SlotTaken)` or `Delivered`. Where nothing can take its place it is settled as
+    /// it would have been. After an `Unknown` it works as well.
+    ///
+    /// # Errors
+    ///
+    /// The record has ended: its verdict, or its resolution, was told.
+    ///
+    /// ```
+    /// use candor_core::{Instant, Ticket};
+    /// use candor_proto::{Config, Producer, Record};
+    /// let now = Instant::from_millis(1_700_000_000_000);
+    /// let mut producer: Producer = Producer::new(&Config::new(["localhost:9092"]), 1, now).unwrap();
+    /// let ticket = producer.append(now, now, Record::to("orders").value("created")).unwrap();
+    /// assert!(producer.revoke(now, ticket).is_ok());
+    /// assert!(producer.revoke(now, Ticket(7)).is_err());
+    /// ```
+    pub fn revoke(&mut self, now: Instant, ticket: Ticket) -> Result<(), Ended> {
+        let at = self.clock.at(now);
+        match self.tickets.get(ticket).map(|entry| entry.held) {
+            Some(Held::Raw(_)) => self.cancel(at, ticket),
+            Some(Held::Lane(key) | Held::Unknown(key)) => {
+                self.tell(at, key, Event::Revoke(ticket));
+            }
+            None => return Err(Ended(ticket)),
+        }
+        Ok(())
+    }
+
+    /// What is in doubt on this partition is given up: it is not resent, and ends
+    /// `Never(Abandoned)` unless an answer is still to come. The partition goes on under the next
+    /// epoch; the notice [`Fence`](candor_core::Notice::Fence) names the offset from which on
+    /// nothing of what was given up can appear any more. Records without doubt stay.
+    ///
+    /// # Errors
+    ///
+    /// No record was ever routed to this partition.
+    ///
+    /// ```
+    /// use candor_core::Instant;
+    /// use candor_proto::{Config, Producer};
+    /// let now = Instant::from_millis(1_700_000_000_000);
+    /// let mut producer: Producer = Producer::new(&Config::new(["localhost:9092"]), 1, now).unwrap();
+    /// let unused = producer.abandon(now, "orders", 3).unwrap_err();
+    /// assert_eq!(unused.to_string(), "orders-3: nothing was sent there, and nothing is in doubt");
+    /// ```
+    pub fn abandon(&mut self, now: Instant, topic: &str, partition: i32) -> Result<(), Unused> {
+        let now = self.clock.at(now);
+        let key = self.cluster.find(topic).and_then(|topic| self.lanes.find(topic, partition));
+        let key = key.ok_or_else(|| Unused { topic: topic.into(), partition })?;
+        self.tell(now, key, Event::Abandon);
+        Ok(())
     }
 
     /// What a record is waiting for.
