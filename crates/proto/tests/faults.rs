@@ -565,7 +565,9 @@ fn a_wrong_peer_is_named() {
 
 #[test]
 fn after_two_losses_without_an_answer_each_partition_goes_alone() {
-    let hurried = config().retry_backoff(Duration::from_millis(1), Duration::from_millis(1));
+    let hurried = config()
+        .retry_backoff(Duration::from_millis(1))
+        .retry_backoff_max(Duration::from_millis(1));
     let mut world = warm(&hurried, Cluster::new(1, 2));
     let other = world.send(Record::to("t").partition(1).value("warm"));
     world.run_until_told(&[other]);
