@@ -26,6 +26,7 @@ const TABLE: &[(&str, &[u32])] = &[
     ("DoubtVacates", &[13, 39, 55, 61]),
     ("OpenVacates", &[11, 73, 79, 87]),
     ("NothingVacates", &[43, 45, 47, 53]),
+    ("NothingProves", &[57]),
     ("AllUnreachable", &[17, 41, 57]),
     ("NoCut", &[43]),
     ("AllFail", &[53]),
