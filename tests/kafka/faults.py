@@ -193,7 +193,8 @@ def tell(report):
         f"never because of: {counts(report['reasons of never'])}; notices: {counts(report['notices'])}",
         f"{report['records in the logs']} records in the logs; {report['wire']['attempts']} attempts of {report['wire']['batches']} batches; "
         f"answers: {counts(report['wire']['answers'])}; "
-        f"{report['wire']['refused']} batches refused at every attempt, {report['wire']['refused by H1']} of them by H1",
+        f"{report['wire']['refused']} batches refused at every attempt, {report['wire']['refused by H1']} of them by H1; "
+        f"{report['wire']['contested slots']} slots contested",
         f"lateness: {counts(report['lateness'])}; stalls of the host: {counts(report['stalls'])}; excused {report['excused']}",
     ])  # fmt: skip
 

@@ -26,6 +26,17 @@ pub(crate) struct Caller {
     pub(crate) run: u64,
 }
 
+/// How long somebody waits for a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    /// It is told.
+    Told,
+    /// It is told, or the record is cancelled after so long.
+    Cancelled(Duration),
+    /// It is told, or the record is revoked after so long.
+    Revoked(Duration),
+}
+
 /// Settings that differ between the producers of a run, drawn from its seed.
 pub(crate) fn config(bootstrap: &[String], rng: &mut Rng) -> Config {
     let millis = |rng: &mut Rng, least, most| Duration::from_millis(rng.u64(least..=most));
@@ -93,11 +104,16 @@ impl Caller {
             1..=5 => rng.u64(1_500..=4_000),
             _ => rng.u64(5_000..=8_000),
         });
-        let patience = (rng.u8(0..20) == 0).then(|| Duration::from_millis(rng.u64(0..=600)));
+        let patience = Duration::from_millis(rng.u64(0..=600));
+        let until = match rng.u8(0..20) {
+            0 => Until::Cancelled(patience),
+            1 | 2 => Until::Revoked(patience),
+            _ => Until::Told,
+        };
         let long = rng.u8(0..10) == 0;
         let filler = rng.usize(0..if long { 3_000 } else { 200 });
         if let Some((record, handle)) = self.hand_in(topic, partition, deadline, filler).await {
-            waiting.spawn(Arc::clone(self).wait(record, handle, patience, None));
+            waiting.spawn(Arc::clone(self).wait(record, handle, until, None));
         }
     }
 
@@ -128,31 +144,44 @@ impl Caller {
         }
     }
 
-    /// Waits for the verdict and its resolution. Only the verdict wakes this task, so that the book
-    /// is written in the order of telling; somebody else gives up after `patience`.
+    /// Waits for the verdict and its resolution. Who writes a verdict down was woken by it and by
+    /// nothing else, so that the book is written in the order of telling.
     async fn wait(
         self: Arc<Self>,
         record: u64,
         handle: Handle,
-        patience: Option<Duration>,
+        until: Until,
         tell: Option<oneshot::Sender<String>>,
     ) {
-        let handle = Arc::new(Mutex::new(handle));
-        if let Some(patience) = patience {
-            tokio::spawn(give_up(
-                Arc::clone(&self.book),
-                record,
-                Arc::downgrade(&handle),
-                patience,
-            ));
-        }
-        let verdict = poll_fn(|cx| Pin::new(&mut *lock(&handle)).poll(cx)).await;
-        drop(handle);
+        let verdict = match until {
+            Until::Told => handle.await,
+            Until::Cancelled(patience) => {
+                let handle = Arc::new(Mutex::new(handle));
+                let gives_up = Arc::downgrade(&handle);
+                tokio::spawn(give_up(Arc::clone(&self.book), record, gives_up, patience));
+                poll_fn(|cx| Pin::new(&mut *lock(&handle)).poll(cx)).await
+            }
+            Until::Revoked(patience) => {
+                let mut handle = handle;
+                tokio::select! {
+                    biased;
+                    () = tokio::time::sleep(patience) => return self.revoke(record, handle).await,
+                    verdict = &mut handle => verdict,
+                }
+            }
+        };
         if let Some(tell) = tell {
             // Who asked waits for it.
             let _heard = tell.send(format!("{verdict:?}"));
         }
         self.write_down(record, verdict).await;
+    }
+
+    /// The outcome comes in place of a verdict: until then nobody knows.
+    async fn revoke(&self, record: u64, handle: Handle) {
+        self.book.cancel(record);
+        self.book.tell(record, Said::Unknown);
+        self.resolve(record, handle.revoke().await);
     }
 
     async fn write_down(&self, record: u64, verdict: Verdict) {
@@ -161,17 +190,26 @@ impl Caller {
             Verdict::NotDelivered(_) => self.book.tell(record, Said::NotDelivered),
             Verdict::Unknown(unknown) => {
                 self.book.tell(record, Said::Unknown);
-                let said = match unknown.resolved().await {
-                    Resolution::Delivered(at) => Said::Delivered(at.offset),
-                    Resolution::NotDelivered(_) => Said::NotDelivered,
-                    Resolution::Never(never) => {
-                        self.book.never(never.reason);
-                        Said::Unknown
-                    }
+                // Some would rather have it not written than wait for what it is.
+                let resolved = match record % 3 {
+                    0 => unknown.revoke(),
+                    _ => unknown.resolved(),
                 };
-                self.book.resolve(record, said);
+                self.resolve(record, resolved.await);
             }
         }
+    }
+
+    fn resolve(&self, record: u64, resolution: Resolution) {
+        let said = match resolution {
+            Resolution::Delivered(at) => Said::Delivered(at.offset),
+            Resolution::NotDelivered(_) => Said::NotDelivered,
+            Resolution::Never(never) => {
+                self.book.never(never.reason);
+                Said::Unknown
+            }
+        };
+        self.book.resolve(record, said);
     }
 
     /// CHK-20: when the faults are over, a fresh record to every partition is delivered. Gives the
@@ -183,7 +221,7 @@ impl Caller {
                 let handed = self.hand_in(topic, partition, STATE_TTL, 0).await;
                 let verdict = handed.map(|(record, handle)| {
                     let (tell, told) = oneshot::channel();
-                    tokio::spawn(Arc::clone(self).wait(record, handle, None, Some(tell)));
+                    tokio::spawn(Arc::clone(self).wait(record, handle, Until::Told, Some(tell)));
                     told
                 });
                 sent.push((self.lane(topic, partition), verdict));
