@@ -310,7 +310,11 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
             match &given_up.rival {
                 Rival::None => self.word(0),
                 Rival::Doubtful => self.word(1),
-                Rival::Waiting { position, .. } => self.position(*position),
+                Rival::Waiting { position, indexes } => {
+                    self.word(2);
+                    self.position(*position);
+                    indexes.iter().for_each(|index| self.word(u64::from(*index)));
+                }
             }
         }
     }

@@ -138,6 +138,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
                 }
             }
         }
+        self.span.end_contests();
         self.intake.put_back(back);
         self.unfenced |= left_in_doubt;
         self.follow_epoch(now, end);
@@ -284,6 +285,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let used_up = R::epoch_is_used_up(adopted.identity.epoch, adopted.acknowledged);
         if used_up && self.span.unsettled().next().is_none() && self.span.vacated().is_none() {
             self.span.drain();
+            self.span.end_contests();
             self.renew_id();
             self.start_pass(Stage::First);
         }

@@ -76,8 +76,10 @@ impl GivenUp {
 
     /// The same records as the replacement at this position carried them.
     pub(super) fn records_at(&self, position: Position) -> Option<Vec<Told>> {
+        if self.position == position {
+            return Some(self.records.clone());
+        }
         match &self.rival {
-            _ if self.position == position => Some(self.records.clone()),
             Rival::Waiting { position: rival, indexes } if *rival == position => {
                 let records = self.records.iter().zip(indexes);
                 Some(records.map(|(told, index)| Told { index: *index, ..*told }).collect())

@@ -236,6 +236,11 @@ impl<P: Payload> Span<P> {
         self.contests.iter().any(overlaps)
     }
 
+    /// S8: another epoch counts from 0 again.
+    pub(super) fn end_contests(&mut self) {
+        self.contests.clear();
+    }
+
     /// Nothing is offered: contests that lie behind us are forgotten.
     pub(super) fn forget_contests(&mut self, next: Sequence) {
         if self.slots.is_empty() {
@@ -283,7 +288,6 @@ impl<P: Payload> Span<P> {
     pub(super) fn drain(&mut self) -> Vec<(Position, Slot<P>)> {
         let base = self.base;
         self.base += self.slots.len() as u64;
-        self.contests.clear();
         let slots = self.slots.drain(..).enumerate();
         slots.map(|(i, slot)| (Position(base + i as u64), slot)).collect()
     }
