@@ -36,6 +36,11 @@ search SCOPE="any-fault":
 replay FILE="crates/sim/replays" *ARGS:
     cargo run -p candor-cli -- sim run {{FILE}} {{ARGS}}
 
+# The seeded swarm over the whole producer: 2,000 seeds and its two tables, or what ARGS say
+# (--budget 10m, --from 5000, --calm 1000000). `candor sim replay SEED` tells one of them.
+swarm *ARGS:
+    cargo run --release -p candor-cli -- sim swarm {{ARGS}}
+
 # Fuzzes one target of fuzz/bodies; needs cargo-fuzz and nightly. New inputs go to fuzz/target.
 fuzz TARGET SECONDS="60":
     mkdir -p fuzz/target/corpus/{{TARGET}}

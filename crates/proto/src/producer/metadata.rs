@@ -179,6 +179,9 @@ impl<R: Rules> Producer<R> {
             }
             Change::Leader(topic, partition) => {
                 if let Some(key) = self.lanes.find(topic, partition) {
+                    // At once: the lane's question is gone with the old leader, and should the next
+                    // answer bring that one back, the lane would never hear of either (K5, L4).
+                    self.place_lane(now, key);
                     self.lanes_todo.push(key);
                 }
             }

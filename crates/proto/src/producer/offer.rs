@@ -71,8 +71,7 @@ impl<R: Rules> Producer<R> {
         let mut load =
             Load { naming: None, alone: false, batches: Vec::new(), size, earliest: None };
         let mut asked = Vec::with_capacity(ready.len());
-        for _ in 0..ready.len() {
-            let Some(key) = ready.pop() else { break };
+        while let Some(key) = ready.pop() {
             match self.ask_lane(now, conn, versions, key, &mut load) {
                 Asked::Loaded if R::may_repeat_in_request() => ready.push(key),
                 Asked::Loaded | Asked::NextTime => asked.push(key),

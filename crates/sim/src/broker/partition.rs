@@ -307,8 +307,8 @@ impl<C: Clone> Partition<C> {
             if let Some(repeated) = replica.log.producers().repeat_of(claim) {
                 return Ok(success(repeated.base_offset, repeated.stamp, start));
             }
-            let virgin = replica.log.end() == 0;
-            let checked = replica.log.producers().check(claim, profile.no_state(), virgin);
+            let (virgin, origin) = (replica.log.end() == 0, config.first_sequence);
+            let checked = replica.log.producers().check(claim, profile.no_state(), virgin, origin);
             checked.map_err(|code| Answer::error_at(code, start))?;
         }
         let appended = store(replica, reign.epoch, &config, call.now, batch);

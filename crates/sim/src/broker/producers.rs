@@ -151,12 +151,18 @@ impl Producers {
         known.batches().iter().find(same).copied()
     }
 
-    /// Epoch and sequence rules for a batch that repeats none.
-    pub(super) fn check(&self, claim: Claim, rule: NoState, virgin: bool) -> Result<(), i16> {
+    /// Epoch and sequence rules for a batch that repeats none; `origin` is what epochs start with.
+    pub(super) fn check(
+        &self,
+        claim: Claim,
+        rule: NoState,
+        virgin: bool,
+        origin: i32,
+    ) -> Result<(), i16> {
         let Some(known) = self.get(claim.pid) else {
             return match rule {
-                NoState::UnknownProducer if claim.first != 0 => Err(code::UNKNOWN_PRODUCER_ID),
-                NoState::OutOfOrderIfVirgin if claim.first != 0 && virgin => {
+                NoState::UnknownProducer if claim.first != origin => Err(code::UNKNOWN_PRODUCER_ID),
+                NoState::OutOfOrderIfVirgin if claim.first != origin && virgin => {
                     Err(code::OUT_OF_ORDER_SEQUENCE_NUMBER)
                 }
                 NoState::Accept | NoState::UnknownProducer | NoState::OutOfOrderIfVirgin => Ok(()),
@@ -165,8 +171,11 @@ impl Producers {
         if claim.epoch < known.epoch {
             return Err(code::INVALID_PRODUCER_EPOCH);
         }
-        let due =
-            if claim.epoch > known.epoch { 0 } else { last_sequence(known.newest().last(), 2) };
+        let due = if claim.epoch > known.epoch {
+            origin
+        } else {
+            last_sequence(known.newest().last(), 2)
+        };
         if claim.first == due { Ok(()) } else { Err(code::OUT_OF_ORDER_SEQUENCE_NUMBER) }
     }
 

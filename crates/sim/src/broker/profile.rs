@@ -119,6 +119,7 @@ impl Profile {
             timestamp_type: TimestampType::CreateTime,
             compacted: false,
             producer_expiration_ms: 86_400_000,
+            first_sequence: 0,
         }
     }
 }
@@ -163,4 +164,7 @@ pub struct Config {
     pub compacted: bool,
     /// `producer.id.expiration.ms` of the brokers.
     pub producer_expiration_ms: i64,
+    /// The sequence that an epoch must start with: 0 at every real broker. Checks that want to be
+    /// near the last sequence begin there, at both ends.
+    pub first_sequence: i32,
 }

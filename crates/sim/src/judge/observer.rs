@@ -35,6 +35,8 @@ pub struct Settings {
     pub log: LogIs,
     /// First sequence of the first identity: 0 but for presets near the wrap.
     pub first_sequence: i64,
+    /// First sequence of every later identity: 0 but where brokers were set up otherwise.
+    pub origin: i64,
 }
 
 impl Default for Settings {
@@ -49,6 +51,7 @@ impl Default for Settings {
             backoff: 0,
             log: LogIs::ShownAtTheEnd,
             first_sequence: 0,
+            origin: 0,
         }
     }
 }

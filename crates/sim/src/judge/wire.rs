@@ -170,6 +170,11 @@ impl Wire {
     ) {
         let record = attempt.records.first().copied().unwrap_or_default();
         let convict = |class| Anomaly::new(class).record(record);
+        let route = Some((attempt.connection, attempt.leader_epoch));
+        if route != self.route {
+            // What is open was orphaned before the lane came to this offer (S7).
+            self.open.iter_mut().for_each(|open| open.current = false);
+        }
         if let Err(anomaly) = self.adopt(attempt, ledger) {
             found.push(anomaly);
             return;
@@ -189,7 +194,6 @@ impl Wire {
                 self.remember(now, attempt)
             }
         };
-        let route = Some((attempt.connection, attempt.leader_epoch));
         if route != self.route {
             self.reroute(route);
         }
@@ -222,7 +226,7 @@ impl Wire {
                 for at in 0..self.contents.len() {
                     self.contents[at].1.freed = self.not_written(at);
                 }
-                self.next = 0;
+                self.next = self.settings.origin;
             }
             None => {}
         }

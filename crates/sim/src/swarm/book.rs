@@ -7,6 +7,7 @@ use std::fmt::{self, Write};
 use candor_core::{Resolution, Ticket, Verdict};
 
 use super::rows::{Trouble, TroubleCounts};
+use super::verdicts::Never;
 use crate::judge::{Anomaly, Class, Entry, Fact, Lane, Said};
 
 /// One record, as its sender knows it.
@@ -76,6 +77,8 @@ pub(super) struct Book {
     pub(super) sent_bytes: usize,
     /// Bytes of records that are unknown, at least.
     pub(super) unknown_bytes: usize,
+    /// Why records stayed unknown.
+    pub(super) never: Never,
     trace: Trace,
     timeline: Option<Vec<String>>,
     begin: u64,
@@ -102,6 +105,7 @@ impl Book {
             raw: BTreeSet::new(),
             sent_bytes: 0,
             unknown_bytes: 0,
+            never: Never::default(),
             trace: Trace::new(),
             timeline: timeline.then(Vec::new),
             begin,
@@ -231,7 +235,10 @@ impl Book {
         let said = match resolution {
             Resolution::Delivered { offset } => Said::Delivered(offset.map(|offset| offset.get())),
             Resolution::NotDelivered(_) => Said::NotDelivered,
-            Resolution::Never { .. } => Said::Unknown,
+            Resolution::Never { reason, .. } => {
+                self.never.add(reason);
+                Said::Unknown
+            }
         };
         self.line(now, format_args!("record {record} resolved: {resolution:?}"));
         if self.unresolved.remove(&record) {

@@ -35,11 +35,16 @@ impl<R: Rules> World<R> {
         if self.left_to_send == 0 || self.closed {
             return;
         }
-        let burst = if self.rng.permille(200) { self.rng.u64(1..20) } else { 1 };
+        self.rng = self.steps.turn();
+        let burst = if self.rng.permille(200) { self.rng.u64(1..self.scenario.burst) } else { 1 };
         for _ in 0..burst.min(self.left_to_send) {
             self.left_to_send -= 1;
-            let draft = self.draw_record();
-            self.send(&draft);
+            let (happens, rng) = self.steps.record();
+            self.rng = rng;
+            if happens {
+                let draft = self.draw_record();
+                self.send(&draft);
+            }
         }
         self.lay_ambush();
         if self.draws(Trouble::Cancel) {
@@ -50,20 +55,15 @@ impl<R: Rules> World<R> {
             let now = self.clock.tell();
             self.producer.flush(now);
         }
-        let pause = self.scenario.trouble_for / self.scenario.records.max(1);
+        let spread = self.scenario.trouble_for / self.scenario.records.max(1);
+        let pause = self.scenario.pause.unwrap_or(spread);
         let after = self.rng.about(pause);
         self.schedule(after, Event::Caller);
     }
 
     /// Sends some records to one partition, each in a batch of its own, where something awaits them.
     fn lay_ambush(&mut self) {
-        let (forgotten, reload) =
-            (self.draws(Trouble::Forgotten), self.draws(Trouble::ReloadInDoubt));
-        let (steps, old): (&[Step], _) = match (forgotten, reload) {
-            (true, _) => (&[Step::Pass, Step::Forget, Step::Pass], false),
-            (false, true) => (&[Step::Pass, Step::Pass, Step::Doubt, Step::DoubtAndReload], true),
-            (false, false) => return,
-        };
+        let Some((steps, old)) = self.draw_ambush() else { return };
         let Some((_, topic, partition, _)) = self.some_partition() else { return };
         self.meddler.lay((topic, partition), steps);
         let now = (self.clock.now / 1_000) as i64;
@@ -85,13 +85,30 @@ impl<R: Rules> World<R> {
         }
     }
 
+    /// What some batches in a row run into, and whether the second of them is stamped long ago.
+    fn draw_ambush(&mut self) -> Option<(&'static [Step], bool)> {
+        if self.draws(Trouble::Forgotten) {
+            Some((&[Step::Pass, Step::Forget, Step::Pass], false))
+        } else if self.draws(Trouble::ReloadInDoubt) {
+            Some((&[Step::Pass, Step::Pass, Step::Doubt, Step::DoubtAndReload], true))
+        } else if self.draws(Trouble::Deleted) {
+            let purges: [&[Step]; 2] = [
+                &[Step::Pass, Step::DoubtAndPurge, Step::Pass, Step::Pass],
+                &[Step::Pass, Step::Purge],
+            ];
+            self.rng.pick(&purges).map(|steps| (steps, false))
+        } else {
+            None
+        }
+    }
+
     fn draw_record(&mut self) -> Draft {
         let topics = self.scenario.topics.len();
         let topic = self.rng.usize(0..topics);
         let partitions = self.scenario.topics[topic].partitions as u32;
         let partition = match self.rng.u32(0..10) {
             0..=4 => Some(self.rng.u32(0..partitions)),
-            5 if self.rng.permille(300) => Some(partitions + self.rng.u32(0..2)),
+            5 if self.rough && self.rng.permille(300) => Some(partitions + self.rng.u32(0..2)),
             _ => None,
         };
         let key = (self.rng.bool()).then(|| vec![b'k'; self.rng.usize(0..6)]);
@@ -121,11 +138,11 @@ impl<R: Rules> World<R> {
 
     fn draw_timestamp(&mut self) -> Option<i64> {
         let now = (self.clock.now / 1_000) as i64;
-        if self.draws(Trouble::FutureTimestamp) {
+        if self.is_drawn(Trouble::FutureTimestamp) {
             self.trouble(Trouble::FutureTimestamp, format_args!(""));
             return Some(now + 2 * HOUR_MS);
         }
-        if self.draws(Trouble::OldTimestamps) {
+        if self.is_drawn(Trouble::OldTimestamps) {
             self.trouble(Trouble::OldTimestamps, format_args!(""));
             let ttl = (self.scenario.state_ttl / 1_000) as i64;
             let age = self.rng.pick(&[ttl + 1_000, ttl * 2, ttl - 2_000])?;
@@ -135,12 +152,13 @@ impl<R: Rules> World<R> {
     }
 
     fn draw_deadline(&mut self) -> Option<u64> {
-        if self.draws(Trouble::ShortDeadline) {
+        if self.is_drawn(Trouble::ShortDeadline) {
             self.trouble(Trouble::ShortDeadline, format_args!(""));
             return Some(if self.rng.bool() { 0 } else { self.rng.about(20 * MS) });
         }
         let longest = self.scenario.longest_deadline;
         match self.rng.u32(0..3) {
+            _ if !self.rough => None,
             0 => None,
             1 => Some(self.rng.u64(MS..=longest)),
             _ => Some(longest),

@@ -115,6 +115,8 @@ pub(super) struct Link {
     pub(super) offered: Vec<Offered>,
     /// The broker wants to hear nothing until then.
     pub(super) quiet_until: u64,
+    /// The broker was told to ask for silence for weeks.
+    pub(super) silenced: bool,
 }
 
 impl Link {
@@ -147,6 +149,7 @@ impl Link {
             foreseen: false,
             offered: Vec::new(),
             quiet_until: 0,
+            silenced: false,
         }
     }
 

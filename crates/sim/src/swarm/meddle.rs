@@ -8,10 +8,10 @@ use candor_core::rules::Rules;
 
 use super::book::lane;
 use super::rows::{Rule, Trouble};
-use super::scenario::{Dice, MS};
+use super::scenario::{Dice, MS, SECOND};
 use super::tally::count;
-use super::tap::{Asked, Delivered, Meddling, read_attempt, read_request, rewrite, strip};
-use super::world::World;
+use super::tap::{Asked, Delivered, Meddling, Order, read_attempt, read_request, rewrite, strip};
+use super::world::{Event, World};
 use crate::broker::NodeId;
 use crate::codec::{
     API_VERSIONS, ApiVersionsResponse, INIT_PRODUCER_ID, InitProducerIdResponse, METADATA,
@@ -27,8 +27,14 @@ const AFTER: [i16; 6] = [3, 6, 7, 20, 56, -1];
 const NOBODY_KNOWS: [i16; 3] = [999, -77, 121];
 const UNKNOWN_TOPIC_ID: i16 = 100;
 
-/// A code, and until when it is given.
-type Spell = (i16, u64);
+/// What a partition answers for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spell {
+    pub(super) code: i16,
+    pub(super) until: u64,
+    /// Where it says that its log starts; -1 if it does not.
+    pub(super) log_start: i64,
+}
 
 /// What a batch meets that runs into an ambush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +47,10 @@ pub(super) enum Step {
     Doubt,
     /// The same, and the leader is restarted soon.
     DoubtAndReload,
+    /// The same, and all that the partition holds is deleted.
+    DoubtAndPurge,
+    /// All that the partition holds is deleted, and the broker does not know the producer for a while.
+    Purge,
 }
 
 /// What is known of attempts, and what brokers say for a while.
@@ -59,8 +69,12 @@ pub(super) struct Meddler {
     doubted: BTreeSet<Lane>,
     /// Lanes that brokers forgot although they must not (A3).
     pub(super) forgotten: BTreeSet<Lane>,
-    /// A code that a partition answers until then.
+    /// Lanes that were told offsets that cannot be (A1).
+    pub(super) lied: BTreeSet<Lane>,
+    /// Codes that partitions answer for a while.
     pub(super) spells: BTreeMap<(u32, i32), Spell>,
+    /// Brokers that answer errors only until then.
+    pub(super) storms: BTreeMap<u8, u64>,
     /// What the next new batches of a partition meet, one after the other.
     ambushes: BTreeMap<(u32, i32), VecDeque<Step>>,
     /// What was told of topics before.
@@ -139,7 +153,7 @@ impl<R: Rules> World<R> {
         if let Some((header, request)) = read_request(&frame) {
             let mut asked = Asked { header, meddled: Vec::new() };
             if let Request::Produce(produce) = &request {
-                asked.meddled = self.draw_meddlings(&asked.header, produce);
+                asked.meddled = self.draw_meddlings(conn, &asked.header, produce);
                 self.maybe_crash(conn);
                 bytes = strip(&asked, produce).into();
             }
@@ -166,10 +180,16 @@ impl<R: Rules> World<R> {
 
     fn draw_meddlings(
         &mut self,
+        conn: RouteId,
         header: &RequestHeader,
         produce: &ProduceRequest,
     ) -> Vec<(TopicKey, i32, Meddling)> {
         let mut meddled = Vec::new();
+        let stormy = self.is_stormy(conn);
+        let empty = !stormy && self.draws(Trouble::EmptyReply);
+        if empty {
+            self.trouble(Trouble::EmptyReply, format_args!("connection {}", conn.0));
+        }
         for topic in &produce.topics {
             let Some(index) = self.topic_of_key(&topic.key) else { continue };
             for one in &topic.partitions {
@@ -177,7 +197,14 @@ impl<R: Rules> World<R> {
                 let by_id = matches!(topic.key, TopicKey::Id(_));
                 let version = header.version;
                 let lane = lane(index, one.index);
-                if let Some(meddling) = self.draw_meddling(lane, &attempt, by_id, version) {
+                let meddling = if empty {
+                    Some(Meddling::Omit)
+                } else if stormy {
+                    self.rng.pick(&RETRIABLE).map(|code| Meddling::Refuse { code, named: vec![] })
+                } else {
+                    self.draw_meddling(lane, &attempt, by_id, version)
+                };
+                if let Some(meddling) = meddling {
                     self.book.line(
                         self.clock.now,
                         format_args!("{lane}: sequence {}: {meddling:?}", attempt.first),
@@ -189,6 +216,12 @@ impl<R: Rules> World<R> {
         meddled
     }
 
+    /// Whether the broker at the other end answers errors only.
+    fn is_stormy(&self, conn: RouteId) -> bool {
+        let until = self.links.get(&conn).and_then(|link| self.meddler.storms.get(&link.node));
+        until.is_some_and(|until| self.clock.now < *until)
+    }
+
     fn draw_meddling(
         &mut self,
         lane: Lane,
@@ -197,10 +230,10 @@ impl<R: Rules> World<R> {
         version: i16,
     ) -> Option<Meddling> {
         let refuse = |code| Some(Meddling::Refuse { code, named: Vec::new() });
-        if let Some((code, until)) = self.meddler.spells.get(&(lane.topic, lane.partition)).copied()
-            && self.clock.now < until
+        if let Some(spell) = self.meddler.spells.get(&(lane.topic, lane.partition)).copied()
+            && self.clock.now < spell.until
         {
-            return refuse(code);
+            return Some(Meddling::RefuseAt { code: spell.code, log_start: spell.log_start });
         }
         let repeats = self.is_in_log(lane, attempt);
         if repeats && self.draws(Trouble::DuplicateCode) {
@@ -231,9 +264,25 @@ impl<R: Rules> World<R> {
                 self.restart_leader_later(lane, after);
                 Some(doubt)
             }
+            Step::DoubtAndPurge => {
+                // With the batch itself, once it is there.
+                self.schedule(2 * MS, Event::Purge(lane));
+                Some(doubt)
+            }
+            Step::Purge => {
+                let log_start = self.purge(lane)?;
+                let code = self.rng.pick(&[45, 59])?;
+                let until = self.clock.now + 2 * SECOND + 40 * self.scenario.latency;
+                self.trouble(Trouble::MemorySpell, format_args!("{lane}: {code} until {until}"));
+                let spell = Spell { code, until, log_start };
+                self.meddler.spells.insert((lane.topic, lane.partition), spell);
+                Some(Meddling::RefuseAt { code, log_start })
+            }
             // While anything is in doubt a broker does not forget us (A3).
             Step::Forget
-                if self.lost_any || self.meddler.doubted.contains(&lane) || attempt.first == 0 =>
+                if self.lost_any
+                    || self.meddler.doubted.contains(&lane)
+                    || attempt.first == self.scenario.origin =>
             {
                 None
             }
@@ -265,7 +314,7 @@ impl<R: Rules> World<R> {
             (Trouble::CorruptCode, &[2], 1_000),
             (Trouble::OutOfOrderCode, &[45], 400),
             (Trouble::UnknownProducerCode, &[59], 300),
-            (Trouble::FencedCode, &[47, 90], 200),
+            (Trouble::FencedCode, &[47, 90], 300),
             (Trouble::BeforeAppend, &AFTER, 1_000),
         ];
         for (trouble, codes, share) in choices {
@@ -288,6 +337,11 @@ impl<R: Rules> World<R> {
     }
 
     fn draw_after(&mut self, lane: Lane) -> Option<Meddling> {
+        if self.draws(Trouble::Lie) && self.rng.permille(150) {
+            self.trouble(Trouble::Lie, format_args!("{lane}"));
+            self.meddler.lied.insert(lane);
+            return Some(Meddling::Lie { offset: 0 });
+        }
         if self.draws(Trouble::AfterAppend) {
             let code = self.rng.pick(&AFTER)?;
             self.trouble(Trouble::AfterAppend, format_args!("{lane}: {code}"));
@@ -338,7 +392,10 @@ impl<R: Rules> World<R> {
             return None;
         }
         let (frame, tells) = match asked.header.api {
-            PRODUCE => rewrite(asked, frame, self.draw_throttle(conn)),
+            PRODUCE => {
+                let order = self.draw_order(conn);
+                rewrite(asked, frame, self.draw_throttle(conn), order)
+            }
             METADATA => self.meddle_metadata(asked, frame),
             INIT_PRODUCER_ID => (self.meddle_producer_id(asked, frame), Delivered::Other),
             API_VERSIONS => (self.meddle_greeting(asked, frame), Delivered::Other),
@@ -353,7 +410,24 @@ impl<R: Rules> World<R> {
         Some((frame, if out_of_turn { Delivered::Garbled } else { tells }))
     }
 
+    /// A broker may answer partitions in any order.
+    fn draw_order(&mut self, conn: RouteId) -> Order {
+        if !self.draws(Trouble::ShuffledReply) {
+            return Order::AsAsked;
+        }
+        self.trouble(Trouble::ShuffledReply, format_args!("connection {}", conn.0));
+        Order::Reversed
+    }
+
+    /// For how long the broker wants silence, in milliseconds.
     fn draw_throttle(&mut self, conn: RouteId) -> i32 {
+        if self.draws(Trouble::LongThrottle) && self.rng.permille(200) {
+            self.trouble(Trouble::LongThrottle, format_args!("connection {}", conn.0));
+            if let Some(link) = self.links.get_mut(&conn) {
+                link.silenced = true;
+            }
+            return i32::MAX;
+        }
         if !self.draws(Trouble::Throttle) {
             return 0;
         }
@@ -361,6 +435,13 @@ impl<R: Rules> World<R> {
         let milliseconds = self.rng.u64(1..=longest);
         self.trouble(Trouble::Throttle, format_args!("connection {}: {milliseconds} ms", conn.0));
         milliseconds as i32
+    }
+
+    /// Connections that are throttled for weeks end at last: brokers are restarted, quotas changed.
+    pub(super) fn end_long_silences(&mut self) {
+        let silenced: Vec<RouteId> =
+            self.links.values().filter(|link| link.silenced).map(|link| link.conn).collect();
+        silenced.into_iter().for_each(|conn| self.schedule(0, Event::End(conn)));
     }
 
     fn meddle_metadata(&mut self, asked: &Asked, frame: Vec<u8>) -> (Vec<u8>, Delivered) {

@@ -10,33 +10,38 @@
 //! let report = run_seed(42, &Options::default());
 //! assert!(report.is_clean(), "{report}");
 //! ```
-#![allow(
-    clippy::wildcard_enum_match_arm,
-    reason = "each function handles the troubles of its own place and hands on the others"
-)]
 
 mod book;
 mod caller;
+mod calm;
 mod clock;
 mod impossible;
 mod link;
 mod mark;
 mod meddle;
+mod neighbour;
 mod nemesis;
 mod plants;
 mod routes;
 mod rows;
 mod run;
 mod scenario;
+mod shrink;
+mod steps;
 mod summary;
 mod tally;
 mod tap;
 mod trial;
+mod verdicts;
 mod wires;
 mod world;
 
+pub use calm::{Calm, calm};
 pub use plants::{Plant, PlantFound, plants};
 pub use rows::{Counts, Rule, RuleCounts, Trouble, TroubleCounts};
-pub use run::{Options, Report, Verdicts, profile_name, run_seed};
+pub use run::{Options, Report, profile_name, run_seed};
 pub use scenario::PROFILES;
-pub use summary::{Extent, Summary, run_many};
+pub use shrink::{SHRINK_RUNS, Shrunk, shrink};
+pub use steps::{BadStep, Keep, Step};
+pub use summary::{Cell, ENOUGH_SEEDS, Extent, Row, Summary, run_many, run_many_telling};
+pub use verdicts::{Never, Verdicts};

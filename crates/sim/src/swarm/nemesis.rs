@@ -6,33 +6,82 @@ use candor_core::rules::Rules;
 
 use super::link::Phase;
 use super::mark;
+use super::meddle::Spell;
 use super::rows::Trouble;
 use super::scenario::{Dice, MS, SECOND, TopicPlan};
 use super::world::{Event, NODES, World};
 use crate::broker::{NodeId, Partition};
+use crate::codec::Batch;
 use crate::judge::{Excuse, ExcuseKind, Fact, Lane, LogBatch};
 use crate::serve::Upset;
 
 /// What strikes from outside, rather than on a connection or in an answer.
-const STRIKES: [Trouble; 18] = [
-    Trouble::CutBetween,
-    Trouble::MemorySpell,
-    Trouble::PermanentSpell,
-    Trouble::LeaderMove,
-    Trouble::ThereAndBack,
-    Trouble::ZombieLeader,
-    Trouble::RestartClean,
-    Trouble::RestartCrash,
-    Trouble::NodeDown,
-    Trouble::IsrShrinks,
-    Trouble::Stalled,
-    Trouble::DirFails,
-    Trouble::MaxBytes,
-    Trouble::Recreated,
-    Trouble::Partitions,
-    Trouble::Deleted,
-    Trouble::ClockBack,
-    Trouble::HostStall,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Strike {
+    CutLink,
+    Lead(Way),
+    Part(Parting),
+    Node(Failure),
+    ClockBack,
+    HostStall,
+    /// One partition answers one of these codes for a while.
+    Spell(&'static [i16]),
+    /// One broker answers errors only for a while.
+    Storm,
+    MaxBytes,
+    MorePartitions,
+    Recreate,
+    Delete,
+}
+
+/// How a leader moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Away,
+    AndBack,
+}
+
+/// What a broker is parted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Parting {
+    /// From the controller and the other brokers.
+    CutOff,
+    /// From its leaders: it does not fetch.
+    Asleep,
+    /// The same of two brokers, which leave the ISR.
+    Shrinks,
+}
+
+/// What fails at a broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    Restart,
+    Crash,
+    Down,
+    LogDir,
+}
+
+const STRIKES: [(Trouble, Strike); 20] = [
+    (Trouble::CutBetween, Strike::CutLink),
+    (Trouble::MemorySpell, Strike::Spell(&[45, 59])),
+    (Trouble::PermanentSpell, Strike::Spell(&[29, 42, 44, 17, 21, 2])),
+    (Trouble::FencedCode, Strike::Spell(&[47, 90])),
+    (Trouble::ErrorStorm, Strike::Storm),
+    (Trouble::LeaderMove, Strike::Lead(Way::Away)),
+    (Trouble::ThereAndBack, Strike::Lead(Way::AndBack)),
+    (Trouble::ZombieLeader, Strike::Part(Parting::CutOff)),
+    (Trouble::RestartClean, Strike::Node(Failure::Restart)),
+    (Trouble::RestartCrash, Strike::Node(Failure::Crash)),
+    (Trouble::NodeDown, Strike::Node(Failure::Down)),
+    (Trouble::IsrShrinks, Strike::Part(Parting::Shrinks)),
+    (Trouble::Stalled, Strike::Part(Parting::Asleep)),
+    (Trouble::DirFails, Strike::Node(Failure::LogDir)),
+    (Trouble::MaxBytes, Strike::MaxBytes),
+    (Trouble::Recreated, Strike::Recreate),
+    (Trouble::Partitions, Strike::MorePartitions),
+    (Trouble::Deleted, Strike::Delete),
+    (Trouble::ClockBack, Strike::ClockBack),
+    (Trouble::HostStall, Strike::HostStall),
 ];
 
 /// How something passes.
@@ -94,27 +143,30 @@ impl<R: Rules> World<R> {
         }
         let after = self.rng.about(self.scenario.nemesis_every);
         self.schedule(after, Event::Nemesis);
-        let possible: Vec<Trouble> =
-            STRIKES.iter().copied().filter(|trouble| self.scenario.has(*trouble)).collect();
-        if let Some(trouble) = self.rng.pick(&possible) {
-            self.strike_with(trouble);
+        let possible: Vec<(Trouble, Strike)> =
+            STRIKES.iter().copied().filter(|(trouble, _)| self.scenario.has(*trouble)).collect();
+        if let Some((trouble, strike)) = self.rng.pick(&possible)
+            && self.befalls(trouble)
+        {
+            self.strike_with(trouble, strike);
             self.net.tick(self.clock.now);
         }
     }
 
-    fn strike_with(&mut self, trouble: Trouble) {
-        match trouble {
-            Trouble::CutBetween => self.cut_some_link(),
-            Trouble::LeaderMove | Trouble::ThereAndBack => self.move_leader(trouble),
-            Trouble::ZombieLeader | Trouble::Stalled | Trouble::IsrShrinks => self.part(trouble),
-            Trouble::RestartClean
-            | Trouble::RestartCrash
-            | Trouble::NodeDown
-            | Trouble::DirFails => self.strike_node(trouble),
-            Trouble::ClockBack | Trouble::HostStall => self.strike_host(trouble),
-            Trouble::Recreated => self.recreate(),
-            Trouble::Deleted => self.delete_records(),
-            _ => self.strike_topic(trouble),
+    fn strike_with(&mut self, trouble: Trouble, strike: Strike) {
+        match strike {
+            Strike::CutLink => self.cut_some_link(),
+            Strike::Lead(way) => self.move_leader(trouble, way),
+            Strike::Part(parting) => self.part(trouble, parting),
+            Strike::Node(failure) => self.strike_node(trouble, failure),
+            Strike::ClockBack => self.set_clock_back(),
+            Strike::HostStall => self.stall_host(),
+            Strike::Spell(codes) => self.cast_spell(trouble, codes),
+            Strike::Storm => self.storm(),
+            Strike::MaxBytes => self.lower_max_bytes(),
+            Strike::MorePartitions => self.add_partitions(),
+            Strike::Recreate => self.recreate(),
+            Strike::Delete => self.delete_records(),
         }
     }
 
@@ -166,6 +218,8 @@ impl<R: Rules> World<R> {
     /// Everything is over.
     pub(super) fn relieve_all(&mut self) {
         self.meddler.spells.clear();
+        self.meddler.storms.clear();
+        self.end_long_silences();
         self.nemesis.away.clear();
         for node in 1..=NODES {
             self.net.cluster_mut().reconnect(NodeId(node));
@@ -200,7 +254,7 @@ impl<R: Rules> World<R> {
         Some((name, topic, i32::try_from(at).ok()?, leader))
     }
 
-    fn move_leader(&mut self, trouble: Trouble) {
+    fn move_leader(&mut self, trouble: Trouble, way: Way) {
         let Some((topic, _, partition, Some(leader))) = self.some_partition() else { return };
         let at = usize::try_from(partition).unwrap_or(0);
         let Some(one) = self.net.cluster().partition(&topic, at) else { return };
@@ -209,37 +263,36 @@ impl<R: Rules> World<R> {
         self.trouble(trouble, format_args!("{topic}-{partition} from {leader} to {to}"));
         let now = self.clock.now;
         self.net.upset(now, &Upset::MoveLeader { topic: topic.clone(), partition, to });
-        if trouble == Trouble::ThereAndBack {
+        if way == Way::AndBack {
             let after = if self.rng.bool() { 0 } else { self.rng.about(20 * MS) };
             self.relief(after, Relief::Lead(topic, partition, leader));
         }
     }
 
-    fn part(&mut self, trouble: Trouble) {
+    fn part(&mut self, trouble: Trouble, parting: Parting) {
         let node = self.rng.u8(1..=NODES);
         let after = self.rng.about(2 * SECOND);
-        if trouble == Trouble::ZombieLeader && !self.may_go(node) {
-            return;
-        }
-        let cluster = self.net.cluster_mut();
-        match trouble {
-            Trouble::ZombieLeader => cluster.cut_off(NodeId(node)),
-            _ => cluster.stall(NodeId(node)),
-        }
-        let relief = match trouble {
-            Trouble::ZombieLeader => Relief::Reconnect(node),
-            _ => Relief::Wake(node),
-        };
-        self.relief(after, relief);
         let mut asleep = vec![node];
-        if trouble == Trouble::IsrShrinks {
-            let other = node % NODES + 1;
-            self.net.cluster_mut().stall(NodeId(other));
-            self.relief(after, Relief::Wake(other));
-            asleep.push(other);
-            self.leave_isr(&asleep);
+        match parting {
+            Parting::CutOff if !self.may_go(node) => return,
+            Parting::CutOff => {
+                self.net.cluster_mut().cut_off(NodeId(node));
+                self.relief(after, Relief::Reconnect(node));
+            }
+            Parting::Asleep => self.lull(node, after),
+            Parting::Shrinks => {
+                let other = node % NODES + 1;
+                asleep.push(other);
+                asleep.iter().for_each(|node| self.lull(*node, after));
+                self.leave_isr(&asleep);
+            }
         }
         self.trouble(trouble, format_args!("nodes {asleep:?}"));
+    }
+
+    fn lull(&mut self, node: u8, for_long: u64) {
+        self.net.cluster_mut().stall(NodeId(node));
+        self.relief(for_long, Relief::Wake(node));
     }
 
     /// Whether a broker may go away, so that another stays. If so it counts as gone.
@@ -273,95 +326,113 @@ impl<R: Rules> World<R> {
         self.net.upset(self.clock.now, &Upset::Restart { node, crash });
     }
 
-    fn strike_node(&mut self, trouble: Trouble) {
+    fn strike_node(&mut self, trouble: Trouble, failure: Failure) {
         let node = self.rng.u8(1..=NODES);
-        if trouble == Trouble::NodeDown && !self.may_go(node) {
+        if failure == Failure::Down && !self.may_go(node) {
             return;
         }
         self.trouble(trouble, format_args!("node {node}"));
-        let now = self.clock.now;
-        match trouble {
-            Trouble::RestartClean => self.restart(node, false),
-            Trouble::RestartCrash => self.restart(node, true),
-            Trouble::DirFails => {
+        match failure {
+            Failure::Restart => self.restart(node, false),
+            Failure::Crash => self.restart(node, true),
+            Failure::LogDir => {
                 self.net.cluster_mut().fail_log_dir(NodeId(node));
                 let after = self.rng.about(2 * SECOND);
                 self.relief(after, Relief::Restart(node));
             }
-            _ => {
+            Failure::Down => {
                 self.nemesis.restarted();
                 let crash = self.rng.bool();
-                self.net.upset(now, &Upset::Stop { node, crash });
+                self.net.upset(self.clock.now, &Upset::Stop { node, crash });
                 let after = self.rng.about(2 * SECOND);
                 self.relief(after, Relief::Start(node));
             }
         }
     }
 
-    fn strike_host(&mut self, trouble: Trouble) {
-        let for_long = self.rng.about(SECOND);
-        let busy = match trouble {
-            Trouble::ClockBack => self.clock.is_behind(),
-            _ => self.clock.now < self.clock.asleep_until,
-        };
-        if busy {
+    fn set_clock_back(&mut self) {
+        if self.clock.is_behind() {
             return;
         }
-        self.trouble(trouble, format_args!("{for_long} us"));
-        if trouble == Trouble::ClockBack {
-            self.clock.set_back(for_long);
-            let after = self.rng.about(2 * SECOND);
-            return self.relief(after, Relief::ClockRight);
-        }
+        let by = self.rng.about(SECOND);
+        self.trouble(Trouble::ClockBack, format_args!("{by} us"));
+        self.clock.set_back(by);
+        let after = self.rng.about(2 * SECOND);
+        self.relief(after, Relief::ClockRight);
+    }
+
+    fn stall_host(&mut self) {
         let now = self.clock.now;
+        if now < self.clock.asleep_until {
+            return;
+        }
+        let for_long = self.rng.about(SECOND);
+        self.trouble(Trouble::HostStall, format_args!("{for_long} us"));
         let from = self.clock.believed();
         self.clock.asleep_until = now + for_long;
         self.book.fact(now, from, Fact::Stall { from, to: from.max(now) + for_long });
     }
 
-    fn strike_topic(&mut self, trouble: Trouble) {
+    fn cast_spell(&mut self, trouble: Trouble, codes: &[i16]) {
         let Some((name, topic, partition, _)) = self.some_partition() else { return };
-        match trouble {
-            Trouble::PermanentSpell | Trouble::MemorySpell => {
-                let codes: &[i16] = match trouble {
-                    Trouble::MemorySpell => &[45, 59],
-                    _ => &[29, 42, 44, 17, 21],
-                };
-                let Some(code) = self.rng.pick(codes) else { return };
-                let until = self.clock.now + self.rng.about(2 * SECOND);
-                self.trouble(trouble, format_args!("{name}-{partition}: {code} until {until}"));
-                self.meddler.spells.insert((topic, partition), (code, until));
-            }
-            Trouble::MaxBytes => {
-                let bytes = self.rng.i32(80..600);
-                self.trouble(trouble, format_args!("{name}: {bytes}"));
-                self.net.cluster_mut().configure(&name, |c| c.max_message_bytes = bytes);
-                let after = self.rng.about(3 * SECOND);
-                self.relief(after, Relief::MaxBytes(name));
-            }
-            _ => {
-                let have = self.net.cluster().partitions().filter(|(n, ..)| *n == name).count();
-                if have < 6 && self.nemesis.away.is_empty() {
-                    self.trouble(Trouble::Partitions, format_args!("{name}: one more"));
-                    let replicas = usize::from(NODES);
-                    self.net.cluster_mut().add_partitions(&name, 1, replicas);
-                }
-            }
+        let Some(code) = self.rng.pick(codes) else { return };
+        // Whoever is fenced twice stops for good: that is not to be the end of every run.
+        if trouble == Trouble::FencedCode && self.rng.permille(600) {
+            return;
+        }
+        let until = self.clock.now + self.rng.about(2 * SECOND);
+        self.trouble(trouble, format_args!("{name}-{partition}: {code} until {until}"));
+        let spell = Spell { code, until, log_start: -1 };
+        self.meddler.spells.insert((topic, partition), spell);
+    }
+
+    fn storm(&mut self) {
+        let node = self.rng.u8(1..=NODES);
+        let until = self.clock.now + self.rng.about(2 * SECOND);
+        self.trouble(Trouble::ErrorStorm, format_args!("node {node} until {until}"));
+        self.meddler.storms.insert(node, until);
+    }
+
+    fn lower_max_bytes(&mut self) {
+        let Some((name, ..)) = self.some_partition() else { return };
+        let bytes = self.rng.i32(80..600);
+        self.trouble(Trouble::MaxBytes, format_args!("{name}: {bytes}"));
+        self.net.cluster_mut().configure(&name, |c| c.max_message_bytes = bytes);
+        let after = self.rng.about(3 * SECOND);
+        self.relief(after, Relief::MaxBytes(name));
+    }
+
+    fn add_partitions(&mut self) {
+        let Some((name, ..)) = self.some_partition() else { return };
+        let have = self.net.cluster().partitions().filter(|(n, ..)| *n == name).count();
+        if have < 6 && self.nemesis.away.is_empty() {
+            self.trouble(Trouble::Partitions, format_args!("{name}: one more"));
+            self.net.cluster_mut().add_partitions(&name, 1, usize::from(NODES));
         }
     }
 
-    /// The batches of a partition as they can be read now.
+    /// The batches of a partition as they can be read now, but for the neighbour's.
     pub(super) fn read_log(&self, name: &str, topic: u32, partition: i32) -> Vec<LogBatch> {
-        let at = usize::try_from(partition).unwrap_or(usize::MAX);
-        let batches = self.net.log(name, at);
-        let read = |batch: &crate::codec::Batch| LogBatch {
-            base_offset: batch.header.base_offset,
-            producer_id: batch.header.producer_id,
-            epoch: batch.header.producer_epoch,
-            first: batch.header.base_sequence,
-            records: mark::read_batch(self.run, topic, batch),
-        };
-        batches.iter().map(read).collect()
+        let batches = self.batches(name, partition).into_iter();
+        let mine = batches.filter(|batch| !self.is_neighbours(topic, batch));
+        mine.map(|batch| read_batch(self.run, topic, &batch)).collect()
+    }
+
+    /// The batches of a partition that are of another run.
+    pub(super) fn read_log_of(
+        &self,
+        run: u32,
+        name: &str,
+        topic: u32,
+        partition: i32,
+    ) -> Vec<LogBatch> {
+        let batches = self.batches(name, partition).into_iter();
+        let theirs = batches.filter(|batch| self.is_neighbours(topic, batch));
+        theirs.map(|batch| read_batch(run, topic, &batch)).collect()
+    }
+
+    fn batches(&self, name: &str, partition: i32) -> Vec<Batch> {
+        self.net.log(name, usize::try_from(partition).unwrap_or(usize::MAX))
     }
 
     /// The leader of a partition restarts after a while.
@@ -386,12 +457,23 @@ impl<R: Rules> World<R> {
         let Some((name, topic, partition, Some(leader))) = self.some_partition() else { return };
         let at = usize::try_from(partition).unwrap_or(0);
         let readable = self.read_log(&name, topic, partition);
-        let Some(one) = self.net.cluster_mut().partition_mut(&name, at) else { return };
+        let Some(one) = self.net.cluster().partition(&name, at) else { return };
         let end = one.high_watermark(NodeId(leader)).unwrap_or(0);
-        if end == 0 {
-            return;
+        if end > 0 {
+            let offset = self.rng.i64(1..=end);
+            self.delete_before(&name, (topic, partition), offset, readable);
         }
-        let offset = self.rng.i64(1..=end);
+    }
+
+    fn delete_before(
+        &mut self,
+        name: &str,
+        (topic, partition): (u32, i32),
+        offset: i64,
+        readable: Vec<LogBatch>,
+    ) {
+        let at = usize::try_from(partition).unwrap_or(0);
+        let Some(one) = self.net.cluster_mut().partition_mut(name, at) else { return };
         if one.delete_records(offset).is_err() {
             return;
         }
@@ -400,6 +482,18 @@ impl<R: Rules> World<R> {
         for batch in readable.into_iter().filter(|batch| batch.base_offset < offset) {
             deleted.insert(batch.base_offset, batch);
         }
+    }
+
+    /// Deletes everything that a partition holds; gives where its log starts then.
+    pub(super) fn purge(&mut self, lane: Lane) -> Option<i64> {
+        let name = self.scenario.topics.get(lane.topic as usize)?.name.clone();
+        let at = usize::try_from(lane.partition).ok()?;
+        let one = self.net.cluster().partition(&name, at)?;
+        let leader = one.leader()?;
+        let end = one.high_watermark(leader)?;
+        let readable = self.read_log(&name, lane.topic, lane.partition);
+        self.delete_before(&name, (lane.topic, lane.partition), end, readable);
+        Some(end)
     }
 
     fn recreate(&mut self) {
@@ -429,5 +523,15 @@ impl<R: Rules> World<R> {
             all.insert(batch.base_offset, batch);
         }
         all.into_values().collect()
+    }
+}
+
+fn read_batch(run: u32, topic: u32, batch: &Batch) -> LogBatch {
+    LogBatch {
+        base_offset: batch.header.base_offset,
+        producer_id: batch.header.producer_id,
+        epoch: batch.header.producer_epoch,
+        first: batch.header.base_sequence,
+        records: mark::read_batch(run, topic, batch),
     }
 }

@@ -3,7 +3,8 @@
 use candor_core::rules::Rules;
 use candor_core::{LeaderEpoch, Span};
 
-use super::run::{Options, run_with};
+use super::run::{Options, Report, run_with};
+use super::shrink::{Shrunk, shrink_with};
 use crate::judge::Class;
 use crate::search::{Bent, Decisions, INVERSIONS};
 
@@ -71,6 +72,7 @@ plants! {
 pub struct Plant {
     name: &'static str,
     method: &'static str,
+    only_over_bytes: bool,
     decisions: Decisions,
 }
 
@@ -92,11 +94,16 @@ pub struct PlantFound {
 /// All planted bugs: those of the search, and those that only bytes show.
 #[must_use]
 pub fn plants() -> Vec<Plant> {
-    let bytes =
-        BYTES.iter().map(|(name, method, decisions)| Plant { name, method, decisions: *decisions });
+    let bytes = BYTES.iter().map(|(name, method, decisions)| Plant {
+        name,
+        method,
+        only_over_bytes: true,
+        decisions: *decisions,
+    });
     let lanes = INVERSIONS.iter().map(|inversion| Plant {
         name: inversion.name,
         method: inversion.method,
+        only_over_bytes: false,
         decisions: inversion.decisions(),
     });
     bytes.chain(lanes).collect()
@@ -115,18 +122,33 @@ impl Plant {
         self.method
     }
 
+    /// Whether it concerns several partitions or bytes, so that no search over one lane sees it.
+    #[must_use]
+    pub const fn only_over_bytes(&self) -> bool {
+        self.only_over_bytes
+    }
+
     /// Runs seeds from 0 on until one shows it, at most so many.
     #[must_use]
     pub fn hunt(&self, seeds: u64) -> Option<PlantFound> {
         let options = Options::default();
-        Bent::under(self.decisions, || {
-            (0..seeds).find_map(|seed| {
-                let report = run_with::<Bent>(seed, &options);
-                let mut classes = report.classes;
-                classes.sort_unstable();
-                classes.dedup();
-                (!classes.is_empty()).then_some(PlantFound { seed, classes })
-            })
+        (0..seeds).find_map(|seed| {
+            let mut classes = self.run(seed, &options).classes;
+            classes.sort_unstable();
+            classes.dedup();
+            (!classes.is_empty()).then_some(PlantFound { seed, classes })
         })
+    }
+
+    /// What comes of a seed with the bug in it.
+    #[must_use]
+    pub fn run(&self, seed: u64, options: &Options) -> Report {
+        Bent::under(self.decisions, || run_with::<Bent>(seed, options))
+    }
+
+    /// Leaves out of a run what it can do without and still show the bug, in at most `most` runs.
+    #[must_use]
+    pub fn shrink(&self, report: &Report, most: u32) -> Option<Shrunk> {
+        Bent::under(self.decisions, || shrink_with::<Bent>(report, most))
     }
 }

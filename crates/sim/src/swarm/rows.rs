@@ -55,6 +55,8 @@ rows! {
         LostReply = "reply lost";
         GarbledReply = "reply garbled";
         MissingEntry = "partition missing in reply";
+        EmptyReply = "reply without partitions";
+        ShuffledReply = "reply in another order";
         RetriableCode = "retriable code";
         PermanentCode = "permanent code";
         PermanentSpell = "permanent code for a while";
@@ -68,11 +70,14 @@ rows! {
         DuplicateCode = "46 on a repeat";
         AfterAppend = "doubtful code after the append";
         BeforeAppend = "doubtful code before the append";
+        Lie = "offset that cannot be";
         UnknownCode = "code that nobody knows";
         Forgotten = "forgotten in mid-pipe";
         ReloadInDoubt = "reload between doubts";
         MemorySpell = "45 or 59 for a while";
         Throttle = "throttle";
+        LongThrottle = "throttle for weeks";
+        ErrorStorm = "errors only for a while";
         LeaderMove = "leader moves";
         ThereAndBack = "leader moves there and back";
         ZombieLeader = "leader cut off";
@@ -102,6 +107,7 @@ rows! {
         BufferFull = "buffer full";
         ClockBack = "clock goes back";
         HostStall = "host stalls";
+        Neighbour = "another producer writes";
         CloseInTrouble = "close in trouble";
     }
 }

@@ -1,5 +1,6 @@
 //! One run, from its seed to its verdict.
 
+use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,8 +10,10 @@ use fastrand::Rng;
 use super::book::Complaint;
 use super::rows::{RuleCounts, Trouble, TroubleCounts};
 use super::scenario::{Dice, PROFILES, SECOND, Scenario};
+use super::steps::{Keep, Step, Steps, Taken};
 use super::tally;
 use super::trial;
+use super::verdicts::Verdicts;
 use super::world::{Event, World};
 use crate::broker::Profile;
 use crate::judge::{Class, Said};
@@ -26,29 +29,14 @@ const ROUNDS: u32 = 3;
 /// let options = Options { profile: Some(Profile::V4_4), ..Options::default() };
 /// assert_eq!(run_seed(1, &options).trace, run_seed(1, &options).trace);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The version that brokers imitate; `None`: the seed decides. Default: `None`.
     pub profile: Option<Profile>,
     /// Whether the report tells everything that happened. Default: it does not.
     pub timeline: bool,
-}
-
-/// How verdicts were spread over a run.
-///
-/// ```
-/// assert_eq!(candor_sim::swarm::Verdicts::default().unknown, 0);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Verdicts {
-    /// Records that were accepted.
-    pub accepted: u64,
-    /// Verdicts `Delivered`.
-    pub delivered: u64,
-    /// Verdicts `NotDelivered`.
-    pub not_delivered: u64,
-    /// Verdicts `Unknown`.
-    pub unknown: u64,
+    /// Which steps of the run happen. Default: all.
+    pub keep: Keep,
 }
 
 /// What came of one seed.
@@ -56,7 +44,7 @@ pub struct Verdicts {
 /// ```
 /// use candor_sim::swarm::{Options, run_seed};
 /// let report = run_seed(7, &Options::default());
-/// assert!(report.to_string().contains("candor sim replay --seed 7"));
+/// assert!(report.to_string().contains("candor sim replay 7"));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -70,6 +58,12 @@ pub struct Report {
     pub anomalies: Vec<String>,
     /// The classes of what was found wrong.
     pub classes: Vec<Class>,
+    /// The machine, or what watches it, panicked.
+    pub panicked: bool,
+    /// The steps that were taken, in order.
+    pub steps: Vec<Step>,
+    /// Whether steps were left out.
+    pub keep: Keep,
     /// Findings that something excuses which no producer can answer for.
     pub excused: usize,
     /// The part of the history that the first finding is about.
@@ -94,13 +88,21 @@ impl Report {
     /// The command that runs this seed again.
     #[must_use]
     pub fn replay(&self) -> String {
-        format!("candor sim replay --seed {} --profile {}", self.seed, profile_name(self.profile))
+        let (seed, profile) = (self.seed, profile_name(self.profile));
+        let keep = match &self.keep {
+            Keep::All => String::new(),
+            Keep::Only(steps) => {
+                let steps: Vec<String> = steps.iter().map(Step::to_string).collect();
+                format!(" --keep {}", steps.join(","))
+            }
+        };
+        format!("candor sim replay {seed} --profile {profile}{keep}")
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Verdicts { accepted, delivered, not_delivered, unknown } = self.verdicts;
+        let Verdicts { accepted, delivered, not_delivered, unknown, .. } = self.verdicts;
         writeln!(
             f,
             "seed {} on {}: {accepted} records, {delivered} delivered, {not_delivered} not delivered, \
@@ -152,13 +154,19 @@ pub(super) fn profile_of(seed: u64) -> Profile {
 /// Runs one seed of a producer that decides by `R`. A panic is an anomaly as well.
 pub(super) fn run_with<R: Rules>(seed: u64, options: &Options) -> Report {
     let profile = options.profile.unwrap_or_else(|| profile_of(seed));
-    match catch_unwind(AssertUnwindSafe(|| try_seed::<R>(seed, profile, options))) {
+    let empty = report_of_nothing(seed, profile, options);
+    let taken = Taken::default();
+    let run = || try_seed::<R>(options, empty.clone(), taken.clone());
+    let mut report = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(report) => report,
-        Err(panic) => panicked(seed, profile, panic.as_ref()),
-    }
+        Err(panic) => panicked(empty.clone(), panic.as_ref()),
+    };
+    report.steps = taken.take();
+    report.rules = tally::end();
+    report
 }
 
-fn panicked(seed: u64, profile: Profile, panic: &(dyn std::any::Any + Send)) -> Report {
+fn panicked(empty: Report, panic: &(dyn Any + Send)) -> Report {
     let text = panic
         .downcast_ref::<String>()
         .cloned()
@@ -166,18 +174,22 @@ fn panicked(seed: u64, profile: Profile, panic: &(dyn std::any::Any + Send)) -> 
     Report {
         anomalies: vec![format!("PANIC: {}", text.unwrap_or_default())],
         classes: vec![Class::Contract],
-        rules: tally::end(),
-        ..empty(seed, profile)
+        panicked: true,
+        ..empty
     }
 }
 
-fn empty(seed: u64, profile: Profile) -> Report {
+/// A report on a run that has not been made.
+pub(super) fn report_of_nothing(seed: u64, profile: Profile, options: &Options) -> Report {
     Report {
         seed,
         profile,
         trace: 0,
         anomalies: Vec::new(),
         classes: Vec::new(),
+        panicked: false,
+        steps: Vec::new(),
+        keep: options.keep.clone(),
         excused: 0,
         slice: Vec::new(),
         timeline: Vec::new(),
@@ -187,24 +199,23 @@ fn empty(seed: u64, profile: Profile) -> Report {
     }
 }
 
-fn try_seed<R: Rules>(seed: u64, profile: Profile, options: &Options) -> Report {
+fn try_seed<R: Rules>(options: &Options, empty: Report, taken: Taken) -> Report {
+    let seed = empty.seed;
     let mut rng = Rng::with_seed(seed);
-    let scenario = Scenario::draw(&mut rng, profile);
-    tally::begin(scenario.steep);
-    let mut world = match World::<R>::new(scenario, seed, rng, options.timeline) {
-        Ok(world) => world,
-        Err(error) => {
-            return Report {
-                anomalies: vec![format!("the scenario's configuration: {error}")],
-                classes: vec![Class::Contract],
-                ..empty(seed, profile)
-            };
+    let scenario = Scenario::draw(&mut rng, empty.profile);
+    tally::begin(scenario.climb, scenario.origin);
+    let steps = Steps::new(seed, options.keep.clone(), taken);
+    match World::<R>::new(scenario, seed, rng, steps, options.timeline) {
+        Ok(mut world) => {
+            world.run();
+            trial::judge_world(&mut world, empty)
         }
-    };
-    world.run();
-    let mut report = trial::judge_world(&mut world, empty(seed, profile));
-    report.rules = tally::end();
-    report
+        Err(error) => Report {
+            anomalies: vec![format!("the scenario's configuration: {error}")],
+            classes: vec![Class::Contract],
+            ..empty
+        },
+    }
 }
 
 impl<R: Rules> World<R> {
@@ -222,6 +233,7 @@ impl<R: Rules> World<R> {
             self.await_fresh();
             self.close_in_peace();
         }
+        self.close_neighbour();
         self.let_all_arrive();
     }
 
@@ -243,7 +255,7 @@ impl<R: Rules> World<R> {
     }
 
     /// Every record has its verdict, every `Unknown` its resolution, without anybody's help (L2).
-    fn await_words(&mut self) {
+    pub(super) fn await_words(&mut self) {
         let longest = self.scenario.longest_deadline + self.patience();
         let limit = self.clock.now + longest;
         let (began, wakes) = (self.clock.now, self.wakes);
@@ -331,7 +343,7 @@ impl<R: Rules> World<R> {
         self.book.line(self.clock.now, format_args!("leaders: {}", leaders.join(", ")));
     }
 
-    fn close_in_peace(&mut self) {
+    pub(super) fn close_in_peace(&mut self) {
         let due = self.close(10 * SECOND);
         self.await_close(due);
     }
@@ -351,7 +363,7 @@ impl<R: Rules> World<R> {
     }
 
     /// Every byte that is still under way arrives, and the brokers act on it.
-    fn let_all_arrive(&mut self) {
+    pub(super) fn let_all_arrive(&mut self) {
         self.links.keys().copied().collect::<Vec<_>>().into_iter().for_each(|conn| self.end(conn));
         let limit = self.clock.now + 120 * SECOND;
         while self.awaits(|event| matches!(event, Event::Out(_) | Event::Late(_) | Event::End(_)))

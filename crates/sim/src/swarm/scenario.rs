@@ -10,8 +10,8 @@ use super::rows::Trouble;
 use crate::broker::Profile;
 
 /// The profiles that a swarm runs against.
-pub const PROFILES: [Profile; 5] =
-    [Profile::V2_4, Profile::V3_9, Profile::V4_0, Profile::V4_3, Profile::V4_4];
+pub const PROFILES: [Profile; 6] =
+    [Profile::V2_4, Profile::V3_9, Profile::V4_0, Profile::V4_3, Profile::V4_4, Profile::V4_5];
 
 /// Milliseconds and seconds in microseconds.
 pub(super) const MS: u64 = 1_000;
@@ -51,6 +51,12 @@ pub(super) struct Scenario {
     /// How long troubles last, in microseconds.
     pub(super) trouble_for: u64,
     pub(super) records: u64,
+    /// Records that the caller sends at once, at most.
+    pub(super) burst: u64,
+    /// Between two turns of the caller; by default what spreads the records over the troubles.
+    pub(super) pause: Option<u64>,
+    /// Records of another producer of the same cluster.
+    pub(super) neighbour_records: u64,
     pub(super) topics: Vec<TopicPlan>,
     pub(super) troubles: Vec<Trouble>,
     /// Mean time between two things that befall the cluster.
@@ -69,8 +75,10 @@ pub(super) struct Scenario {
     pub(super) trust_base_offset: bool,
     pub(super) stop_on_loss: bool,
     pub(super) sticky: bool,
-    /// Epochs climb to the last ones in two steps.
-    pub(super) steep: bool,
+    /// The second epoch of every lane, if it is to be near the last.
+    pub(super) climb: Option<i16>,
+    /// The sequence that epochs start with, at the producer and at the brokers: often near 2^31.
+    pub(super) origin: i32,
     pub(super) linger: u64,
     pub(super) batch_size: usize,
     pub(super) memory: usize,
@@ -120,6 +128,10 @@ impl Scenario {
         };
         let troubles: Vec<Trouble> =
             Trouble::ALL.iter().copied().filter(|_| rng.permille(share)).collect();
+        // What it says cannot be judged where logs lose what they held.
+        let lasting =
+            !troubles.contains(&Trouble::Recreated) && !troubles.contains(&Trouble::Deleted);
+        let neighbour = lasting && troubles.contains(&Trouble::Neighbour);
         let short_memory = rng.permille(250);
         let (expiration, state_ttl) = if short_memory {
             ((60 * SECOND, 5 * SECOND), 45 * SECOND)
@@ -134,6 +146,9 @@ impl Scenario {
             weather,
             trouble_for: rng.u64(2..30) * SECOND,
             records: rng.u64(20..300),
+            neighbour_records: if neighbour { rng.u64(5..80) } else { 0 },
+            burst: 20,
+            pause: None,
             topics: Self::draw_topics(rng),
             nemesis_every,
             permille,
@@ -145,9 +160,10 @@ impl Scenario {
             longest_deadline: rng.pick(&[500, 2_000, 10_000, 40_000]).unwrap_or(2_000) * MS,
             biggest_record: if small { 40 } else { 3_000 },
             trust_base_offset: rng.permille(300),
-            stop_on_loss: rng.permille(150),
+            stop_on_loss: rng.permille(250),
             sticky: rng.permille(200),
-            steep: rng.permille(250),
+            climb: rng.permille(400).then(|| rng.i16(32_765..=32_766)),
+            origin: if rng.bool() { i32::MAX - rng.i32(0..60) } else { 0 },
             linger: rng.pick(&[0, 1, 5, 50]).unwrap_or(5) * MS,
             batch_size: rng.pick(&[200, 1_000, 16_384]).unwrap_or(1_000),
             memory: if tight { 24 << 10 } else { 8 << 20 },
@@ -169,6 +185,37 @@ impl Scenario {
             exists: rng.permille(850),
         };
         (0..count).map(|at| plan((at, rng))).collect()
+    }
+
+    /// A scenario in which nothing happens but what the caller does, in bursts.
+    pub(super) fn calm(rng: &mut Rng) -> Self {
+        Self {
+            weather: Weather::Calm,
+            trouble_for: 0,
+            troubles: Vec::new(),
+            nemesis_every: HOUR,
+            permille: 0,
+            replicate_every: None,
+            neighbour_records: 0,
+            burst: 2_000,
+            pause: Some(5 * MS),
+            expiration: (24 * HOUR, 600 * SECOND),
+            state_ttl: 20 * HOUR,
+            request_timeout: 10 * SECOND,
+            latency: MS,
+            longest_deadline: 40 * SECOND,
+            biggest_record: 100,
+            climb: None,
+            origin: 0,
+            linger: 5 * MS,
+            batch_size: 16_384,
+            memory: 64 << 20,
+            max_in_flight: 5,
+            write_window: 1 << 20,
+            backoff: 100 * MS,
+            metadata_age: 300 * SECOND,
+            ..Self::draw(rng, Profile::V4_4)
+        }
     }
 
     /// Whether a trouble belongs to this run.

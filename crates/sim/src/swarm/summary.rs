@@ -5,13 +5,20 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use candor_core::rules::{Honest, Rules};
+use candor_core::rules::Honest;
 
 use super::impossible;
 use super::rows::{Rule, RuleCounts, Trouble, TroubleCounts};
-use super::run::{Options, Report, Verdicts, profile_name, run_with};
+use super::run::{Options, Report, profile_name, run_with};
 use super::scenario::PROFILES;
+use super::shrink::{SHRINK_RUNS, Shrunk, shrink};
+use super::verdicts::Verdicts;
 use crate::broker::Profile;
+
+/// From so many seeds on, a cell of the matrices that is empty is a failure.
+pub const ENOUGH_SEEDS: u64 = 2_000;
+/// How many failures are kept.
+const KEPT: usize = 20;
 
 /// How many seeds are run.
 ///
@@ -36,6 +43,38 @@ struct Column {
     rules: RuleCounts,
 }
 
+/// One cell of a matrix.
+///
+/// ```
+/// use candor_sim::swarm::{Extent, Options, run_many};
+/// let summary = run_many(0, Extent::Seeds(6), 1, &Options::default());
+/// assert_eq!(summary.troubles()[0].cells[0].profile, "2.4");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// The version that brokers imitated.
+    pub profile: &'static str,
+    /// How often it happened.
+    pub times: u64,
+    /// Why it cannot, if it cannot.
+    pub impossible: Option<&'static str>,
+}
+
+/// One row of a matrix: a trouble or a rule, with a cell per profile.
+///
+/// ```
+/// use candor_sim::swarm::{Extent, Options, run_many};
+/// let summary = run_many(0, Extent::Seeds(6), 1, &Options::default());
+/// assert_eq!(summary.rules()[0].name, "1 appended");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What.
+    pub name: &'static str,
+    /// How often, profile by profile.
+    pub cells: Vec<Cell>,
+}
+
 /// What many seeds showed.
 ///
 /// ```
@@ -50,8 +89,10 @@ pub struct Summary {
     pub seeds: u64,
     /// How long that took.
     pub took: Duration,
-    /// Reports of seeds that were not clean, with their timelines, the first ones only.
+    /// Reports of seeds that were not clean, the first ones only.
     pub failures: Vec<Report>,
+    /// The first of them, with what can be left out left out, once it was [shrunk](Self::shrink_first).
+    pub shrunk: Option<Shrunk>,
     /// How many seeds were not clean.
     pub failed: u64,
     /// Findings that something excuses which no producer can answer for.
@@ -61,45 +102,45 @@ pub struct Summary {
     columns: Vec<Column>,
 }
 
-/// How many failures are kept.
-const KEPT: usize = 20;
-
 /// Runs seeds from `first` on, on so many threads, of the producer as it ships.
 #[must_use]
 pub fn run_many(first: u64, extent: Extent, threads: usize, options: &Options) -> Summary {
-    run_many_with::<Honest>(first, extent, threads, options)
+    run_many_telling(first, extent, threads, options, &|_, _| {})
 }
 
-/// The same with rules `R`. Stops at nothing.
-pub(super) fn run_many_with<R: Rules>(
+/// The same, telling after each seed how many were run and how many of them failed.
+#[must_use]
+pub fn run_many_telling(
     first: u64,
     extent: Extent,
     threads: usize,
     options: &Options,
+    tell: &(dyn Fn(u64, u64) + Sync),
 ) -> Summary {
     let began = Instant::now();
     let next = AtomicU64::new(first);
     let over = AtomicBool::new(false);
     let summary = Mutex::new(Summary::new());
+    let is_over = |seed: u64| match extent {
+        Extent::Seeds(seeds) => seed >= first.saturating_add(seeds),
+        Extent::Budget(budget) => began.elapsed() >= budget,
+    };
+    let work = || {
+        while !over.load(Ordering::Relaxed) {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if is_over(seed) {
+                return over.store(true, Ordering::Relaxed);
+            }
+            let report = run_with::<Honest>(seed, options);
+            if let Ok(mut summary) = summary.lock() {
+                summary.take(report);
+                tell(summary.seeds, summary.failed);
+            }
+        }
+    };
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
-            scope.spawn(|| {
-                while !over.load(Ordering::Relaxed) {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    let ends = match extent {
-                        Extent::Seeds(seeds) => seed >= first.saturating_add(seeds),
-                        Extent::Budget(budget) => began.elapsed() >= budget,
-                    };
-                    if ends {
-                        over.store(true, Ordering::Relaxed);
-                        break;
-                    }
-                    let report = run_with::<R>(seed, options);
-                    if let Ok(mut summary) = summary.lock() {
-                        summary.take(report);
-                    }
-                }
-            });
+            scope.spawn(work);
         }
     });
     let mut summary = match summary.into_inner() {
@@ -107,11 +148,10 @@ pub(super) fn run_many_with<R: Rules>(
         Err(poisoned) => poisoned.into_inner(),
     };
     summary.took = began.elapsed();
-    summary.failures.sort_by_key(|report| report.seed);
-    summary.retell::<R>();
     summary
 }
 
+/// Adding up.
 impl Summary {
     fn new() -> Self {
         let column = |profile: &Profile| Column {
@@ -124,6 +164,7 @@ impl Summary {
             seeds: 0,
             took: Duration::ZERO,
             failures: Vec::new(),
+            shrunk: None,
             failed: 0,
             excused: 0,
             verdicts: Verdicts::default(),
@@ -134,10 +175,7 @@ impl Summary {
     fn take(&mut self, report: Report) {
         self.seeds += 1;
         self.excused += report.excused as u64;
-        self.verdicts.accepted += report.verdicts.accepted;
-        self.verdicts.delivered += report.verdicts.delivered;
-        self.verdicts.not_delivered += report.verdicts.not_delivered;
-        self.verdicts.unknown += report.verdicts.unknown;
+        self.verdicts.merge(&report.verdicts);
         if let Some(column) = self.columns.iter_mut().find(|c| c.profile == report.profile) {
             column.seeds += 1;
             column.troubles.merge(&report.troubles);
@@ -152,51 +190,83 @@ impl Summary {
         }
     }
 
-    /// The first failure is run again, and tells everything.
-    fn retell<R: Rules>(&mut self) {
-        if let Some(first) = self.failures.first_mut() {
-            let options = Options { profile: Some(first.profile), timeline: true };
-            *first = run_with::<R>(first.seed, &options);
-        }
+    /// Leaves out of the first failure what can be left out, in at most [`SHRINK_RUNS`] runs.
+    pub fn shrink_first(&mut self) {
+        let first = self.failures.first();
+        self.shrunk = first.and_then(|report| shrink(report, SHRINK_RUNS));
+    }
+}
+
+/// Looking.
+impl Summary {
+    /// What befell the producer, by profile. Profiles that no seed ran against are left out.
+    #[must_use]
+    pub fn troubles(&self) -> Vec<Row> {
+        let row = |row: &Trouble| Row {
+            name: row.name(),
+            cells: self.cells(|column| {
+                let times = column.troubles.get(*row as usize);
+                (times, impossible::trouble(*row, column.profile))
+            }),
+        };
+        Trouble::ALL.iter().map(row).collect()
+    }
+
+    /// Which rules it had to apply, by profile.
+    #[must_use]
+    pub fn rules(&self) -> Vec<Row> {
+        let row = |row: &Rule| Row {
+            name: row.name(),
+            cells: self.cells(|column| {
+                let times = column.rules.get(*row as usize);
+                (times, impossible::rule(*row, column.profile))
+            }),
+        };
+        Rule::ALL.iter().map(row).collect()
+    }
+
+    fn cells(&self, cell: impl Fn(&Column) -> (u64, Option<&'static str>)) -> Vec<Cell> {
+        let there = self.columns.iter().filter(|column| column.seeds > 0);
+        let cells = there.map(|column| {
+            let (times, impossible) = cell(column);
+            Cell { profile: profile_name(column.profile), times, impossible }
+        });
+        cells.collect()
     }
 
     /// Cells of both matrices that are empty, and are not known to be impossible.
     #[must_use]
     pub fn empty_cells(&self) -> Vec<String> {
-        let mut empty = Vec::new();
-        for column in self.columns.iter().filter(|column| column.seeds > 0) {
-            let profile = column.profile;
-            let troubles = Trouble::ALL.iter().filter(|row| {
-                column.troubles.get(**row as usize) == 0
-                    && impossible::trouble(**row, profile).is_none()
-            });
-            let rules = Rule::ALL.iter().filter(|row| {
-                column.rules.get(**row as usize) == 0 && impossible::rule(**row, profile).is_none()
-            });
-            let name = profile_name(profile);
-            empty.extend(troubles.map(|row| format!("{row} on {name}")));
-            empty.extend(rules.map(|row| format!("{row} on {name}")));
-        }
-        empty
+        self.cells_that(|cell| cell.times == 0 && cell.impossible.is_none())
     }
 
     /// Cells that are said to be impossible, and are not empty.
     #[must_use]
     pub fn refuted_cells(&self) -> Vec<String> {
-        let mut refuted = Vec::new();
-        for column in &self.columns {
-            let hit = |count: u64, why: Option<&str>| count > 0 && why.is_some();
-            let troubles = Trouble::ALL.iter().filter(|row| {
-                hit(column.troubles.get(**row as usize), impossible::trouble(**row, column.profile))
-            });
-            let rules = Rule::ALL.iter().filter(|row| {
-                hit(column.rules.get(**row as usize), impossible::rule(**row, column.profile))
-            });
-            let name = profile_name(column.profile);
-            refuted.extend(troubles.map(|row| format!("{row} on {name}")));
-            refuted.extend(rules.map(|row| format!("{row} on {name}")));
-        }
-        refuted
+        self.cells_that(|cell| cell.times > 0 && cell.impossible.is_some())
+    }
+
+    fn cells_that(&self, wanted: impl Fn(&Cell) -> bool) -> Vec<String> {
+        let rows = self.troubles().into_iter().chain(self.rules());
+        let wanted = &wanted;
+        let named = rows.flat_map(|row| {
+            let cells = row.cells.into_iter().filter(wanted);
+            cells.map(move |cell| format!("{} on {}", row.name, cell.profile))
+        });
+        named.collect()
+    }
+
+    /// Whether so many seeds were run that every possible cell has to be filled.
+    #[must_use]
+    pub const fn is_enough(&self) -> bool {
+        self.seeds >= ENOUGH_SEEDS
+    }
+
+    /// Nothing was found, nothing was late, and the matrices are as they have to be.
+    #[must_use]
+    pub fn is_well(&self) -> bool {
+        let full = !self.is_enough() || self.empty_cells().is_empty();
+        self.failed == 0 && self.verdicts.latest == 0 && full && self.refuted_cells().is_empty()
     }
 
     /// Seeds per hour of wall time.
@@ -204,67 +274,90 @@ impl Summary {
     pub fn seeds_per_hour(&self) -> f64 {
         self.seeds as f64 * 3_600.0 / self.took.as_secs_f64().max(1e-9)
     }
-
-    fn row<'a>(
-        &'a self,
-        f: &mut fmt::Formatter<'_>,
-        name: &str,
-        cell: impl Fn(&'a Column) -> (u64, Option<&'static str>),
-    ) -> fmt::Result {
-        write!(f, "{name:<36}")?;
-        for column in &self.columns {
-            match cell(column) {
-                (0, Some(_)) => write!(f, " {:>9}", "-")?,
-                (count, _) => write!(f, " {count:>9}")?,
-            }
-        }
-        writeln!(f)
-    }
-
-    fn head(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
-        write!(f, "\n{name:<36}")?;
-        for column in &self.columns {
-            write!(f, " {:>9}", profile_name(column.profile))?;
-        }
-        writeln!(f)
-    }
 }
 
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Verdicts { accepted, delivered, not_delivered, unknown } = self.verdicts;
-        writeln!(
-            f,
-            "{} seeds in {:.1} s, {:.0} seeds/hour: {} failed, {} findings excused",
-            self.seeds,
-            self.took.as_secs_f64(),
-            self.seeds_per_hour(),
-            self.failed,
-            self.excused
-        )?;
+/// Telling.
+impl Summary {
+    fn tell_verdicts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Verdicts { accepted, delivered, not_delivered, unknown, never, latest, .. } =
+            self.verdicts;
         writeln!(
             f,
             "{accepted} records: {delivered} delivered, {not_delivered} not delivered, {unknown} \
              unknown"
         )?;
-        self.head(f, "what befell it (times)")?;
-        for row in Trouble::ALL {
-            self.row(f, row.name(), |column| {
-                (column.troubles.get(*row as usize), impossible::trouble(*row, column.profile))
-            })?;
+        writeln!(
+            f,
+            "the unknown: {} turned out delivered, {} not delivered, {} never found out",
+            self.verdicts.turned_delivered,
+            self.verdicts.turned_not_delivered,
+            never.all()
+        )?;
+        for (reason, records) in never.by_reason() {
+            let share = records as f64 * 100.0 / accepted.max(1) as f64;
+            writeln!(f, "  never, {reason:<18} {records:>8} {share:>7.3} % of all records")?;
         }
-        self.head(f, "rules at work (times)")?;
-        for row in Rule::ALL {
-            self.row(f, row.name(), |column| {
-                (column.rules.get(*row as usize), impossible::rule(*row, column.profile))
-            })?;
+        writeln!(f, "latest verdict: {latest} us behind its deadline (virtual time)")
+    }
+
+    fn tell_matrix(f: &mut fmt::Formatter<'_>, name: &str, rows: &[Row]) -> fmt::Result {
+        write!(f, "\n{name:<36}")?;
+        for cell in rows.first().map_or(&[][..], |row| &row.cells) {
+            write!(f, " {:>9}", cell.profile)?;
         }
-        for cell in self.empty_cells() {
-            writeln!(f, "EMPTY: {cell}")?;
-        }
-        for report in &self.failures {
-            write!(f, "\n{report}")?;
+        writeln!(f)?;
+        for row in rows {
+            write!(f, "{:<36}", row.name)?;
+            for cell in &row.cells {
+                match (cell.times, cell.impossible) {
+                    (0, Some(_)) => write!(f, " {:>9}", "-")?,
+                    (times, _) => write!(f, " {times:>9}")?,
+                }
+            }
+            writeln!(f)?;
         }
         Ok(())
+    }
+
+    fn tell_failures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for report in &self.failures {
+            writeln!(f, "\nseed {} on {}:", report.seed, profile_name(report.profile))?;
+            for anomaly in report.anomalies.iter().take(3) {
+                writeln!(f, "  WRONG: {anomaly}")?;
+            }
+            writeln!(f, "  {}", report.replay())?;
+        }
+        if let Some(Shrunk { from, to, runs, report }) = &self.shrunk {
+            writeln!(f, "\nthe first one with {to} of its {from} steps ({runs} runs):\n{report}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Self::tell_matrix(f, "what befell it (times)", &self.troubles())?;
+        Self::tell_matrix(f, "rules at work (times)", &self.rules())?;
+        writeln!(f)?;
+        let empty = self.empty_cells();
+        for cell in &empty {
+            let weight = if self.is_enough() { "EMPTY" } else { "empty so far" };
+            writeln!(f, "{weight}: {cell}")?;
+        }
+        for cell in self.refuted_cells() {
+            writeln!(f, "NOT IMPOSSIBLE: {cell}")?;
+        }
+        self.tell_verdicts(f)?;
+        self.tell_failures(f)?;
+        writeln!(
+            f,
+            "{} seeds in {:.1} s, {:.0} seeds/hour: {} failed, {} findings excused, {} empty cells",
+            self.seeds,
+            self.took.as_secs_f64(),
+            self.seeds_per_hour(),
+            self.failed,
+            self.excused,
+            empty.len()
+        )
     }
 }

@@ -20,18 +20,22 @@ use super::rows::{Rule, RuleCounts};
 
 thread_local! {
     static COUNTS: RefCell<[u64; Rule::COUNT]> = const { RefCell::new([0; Rule::COUNT]) };
-    static STEEP: Cell<bool> = const { Cell::new(false) };
+    static CLIMB: Cell<Option<i16>> = const { Cell::new(None) };
+    static ORIGIN: Cell<i32> = const { Cell::new(0) };
 }
 
-/// Starts to count anew. `steep`: epochs climb in two steps to the last ones.
-pub(super) fn begin(steep: bool) {
+/// Starts to count anew. `climb`: the second epoch of every lane is this one, near the last. `origin`:
+/// the sequence that epochs start with, here and at the brokers.
+pub(super) fn begin(climb: Option<i16>, origin: i32) {
     COUNTS.with(|counts| *counts.borrow_mut() = [0; Rule::COUNT]);
-    STEEP.with(|flag| flag.set(steep));
+    CLIMB.set(climb);
+    ORIGIN.set(origin);
 }
 
 /// What was counted.
 pub(super) fn end() -> RuleCounts {
-    STEEP.with(|flag| flag.set(false));
+    CLIMB.set(None);
+    ORIGIN.set(0);
     COUNTS.with(|counts| RuleCounts::of(*counts.borrow()))
 }
 
@@ -114,7 +118,9 @@ impl<R: Rules> Rules for Counting<R> {
     }
 
     fn first_sequence() -> Sequence {
-        R::first_sequence()
+        // What the rules take for the first, counted from where this run's brokers begin.
+        let first = i64::from(R::first_sequence().get()) + i64::from(ORIGIN.get());
+        Sequence::ZERO.after(u32::try_from(first).unwrap_or(0))
     }
 
     fn next_sequence(first: Sequence, count: u32) -> Sequence {
@@ -156,7 +162,7 @@ impl<R: Rules> Rules for Counting<R> {
     }
 
     fn next_identity(epoch: ProducerEpoch, left_in_doubt: bool) -> NextIdentity {
-        let next = match steep(epoch) {
+        let next = match climb(epoch) {
             Some(far) => NextIdentity::Epoch(far),
             None => R::next_identity(epoch, left_in_doubt),
         };
@@ -320,13 +326,8 @@ impl<R: Rules> Rules for Counting<R> {
     }
 }
 
-/// Two steps to the last epochs: any epoch above the one before is as good as the next (S8).
-fn steep(epoch: ProducerEpoch) -> Option<ProducerEpoch> {
-    const HALF_WAY: i16 = 16_383;
-    const LAST_BUT_ONE: i16 = 32_766;
-    if !STEEP.with(Cell::get) {
-        return None;
-    }
-    let far = if epoch.get() < HALF_WAY { HALF_WAY } else { LAST_BUT_ONE };
-    ProducerEpoch::new(far).filter(|far| far.get() > epoch.get())
+/// One step to the last epochs: any epoch above the one before is as good as the next (S8).
+fn climb(epoch: ProducerEpoch) -> Option<ProducerEpoch> {
+    let far = ProducerEpoch::new(CLIMB.get()?)?;
+    (far > epoch).then_some(far)
 }

@@ -33,10 +33,30 @@ pub(super) struct Offered {
 pub(super) enum Meddling {
     /// The batch never reaches the model: this code, and these records named.
     Refuse { code: i16, named: Vec<i32> },
+    /// The same, with where the log starts.
+    RefuseAt { code: i16, log_start: i64 },
+    /// The answer 0 names this offset.
+    Lie { offset: i64 },
     /// The answer 0 becomes this code; its offset stays where `offset` says so.
     Instead { code: i16, offset: bool },
     /// The answer has no entry for the partition.
     Omit,
+}
+
+impl Meddling {
+    const fn keeps_from_model(&self) -> bool {
+        match self {
+            Self::Refuse { .. } | Self::RefuseAt { .. } => true,
+            Self::Lie { .. } | Self::Instead { .. } | Self::Omit => false,
+        }
+    }
+}
+
+/// In which order an answer names its partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    AsAsked,
+    Reversed,
 }
 
 /// A request that a broker has.
@@ -98,7 +118,7 @@ pub(super) fn strip(asked: &Asked, request: &ProduceRequest) -> Vec<u8> {
     let mut kept = request.clone();
     let refused = |key: &TopicKey, index: i32| {
         asked.meddled.iter().any(|(topic, partition, meddling)| {
-            (topic, *partition) == (key, index) && matches!(meddling, Meddling::Refuse { .. })
+            (topic, *partition) == (key, index) && meddling.keeps_from_model()
         })
     };
     for topic in &mut kept.topics {
@@ -110,7 +130,12 @@ pub(super) fn strip(asked: &Asked, request: &ProduceRequest) -> Vec<u8> {
 }
 
 /// The answer with what was meddled with.
-pub(super) fn rewrite(asked: &Asked, frame: Vec<u8>, throttle_ms: i32) -> (Vec<u8>, Delivered) {
+pub(super) fn rewrite(
+    asked: &Asked,
+    frame: Vec<u8>,
+    throttle_ms: i32,
+    order: Order,
+) -> (Vec<u8>, Delivered) {
     let bytes = Bytes::from(frame);
     let version = asked.header.version;
     let decoded = asked
@@ -124,6 +149,10 @@ pub(super) fn rewrite(asked: &Asked, frame: Vec<u8>, throttle_ms: i32) -> (Vec<u
         meddle(&mut response, key, *index, meddling);
     }
     response.topics.retain(|topic| !topic.partitions.is_empty());
+    if order == Order::Reversed {
+        response.topics.iter_mut().for_each(|topic| topic.partitions.reverse());
+        response.topics.reverse();
+    }
     let replies = response.topics.iter().flat_map(|topic| {
         let reply = |one: &ProducedPartition| {
             let log_start = if version >= 5 { one.log_start_offset } else { -1 };
@@ -158,11 +187,20 @@ fn meddle(response: &mut ProduceResponse, key: &TopicKey, index: i32, meddling: 
             let mut one = ProducedPartition::refused(index, *code);
             let wrong = |index: &i32| crate::codec::RecordError { index: *index, message: None };
             one.record_errors = named.iter().map(wrong).collect();
-            match topic.and_then(|at| response.topics.get_mut(at)) {
-                Some(topic) => topic.partitions.push(one),
-                None => response
-                    .topics
-                    .push(crate::codec::ProducedTopic { key: key.clone(), partitions: vec![one] }),
+            add(response, topic, key, one);
+        }
+        Meddling::RefuseAt { code, log_start } => {
+            let refused = ProducedPartition::refused(index, *code);
+            add(
+                response,
+                topic,
+                key,
+                ProducedPartition { log_start_offset: *log_start, ..refused },
+            );
+        }
+        Meddling::Lie { offset } => {
+            if let Some(one) = told.as_mut().filter(|one| one.error == 0) {
+                one.base_offset = *offset;
             }
         }
         Meddling::Instead { code, offset } => {
@@ -178,5 +216,14 @@ fn meddle(response: &mut ProduceResponse, key: &TopicKey, index: i32, meddling: 
                 topic.partitions.retain(|one| one.index != index);
             }
         }
+    }
+}
+
+fn add(response: &mut ProduceResponse, at: Option<usize>, key: &TopicKey, one: ProducedPartition) {
+    match at.and_then(|at| response.topics.get_mut(at)) {
+        Some(topic) => topic.partitions.push(one),
+        None => response
+            .topics
+            .push(crate::codec::ProducedTopic { key: key.clone(), partitions: vec![one] }),
     }
 }

@@ -1,13 +1,15 @@
 //! What the run did is put before the judge: topic by topic, since topics differ in whether record
 //! timestamps age the brokers' memory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use candor_core::rules::Rules;
 
 use super::book::{NOWHERE, lane};
+use super::meddle::Meddler;
 use super::rows::Trouble;
-use super::run::{Report, Verdicts, complaint_line};
+use super::run::{Report, complaint_line};
+use super::verdicts::Verdicts;
 use super::world::{MANY, World};
 use crate::broker::Profile;
 use crate::judge::{
@@ -21,6 +23,9 @@ pub(super) fn judge_world<R: Rules>(world: &mut World<R>, mut report: Report) ->
     for topic in 0..world.scenario.topics.len() as u32 {
         let history = history_of(world, topic, &entries);
         judge_topic(world, topic, &history, &mut report);
+        if let Some(history) = world.neighbours_history(topic) {
+            judge_neighbour(&history, &mut report);
+        }
     }
     for complaint in &world.book.complaints {
         report.anomalies.push(complaint_line(complaint));
@@ -41,6 +46,16 @@ pub(super) fn judge_world<R: Rules>(world: &mut World<R>, mut report: Report) ->
     report
 }
 
+fn judge_neighbour(history: &History, report: &mut Report) {
+    for finding in judge(history).anomalies {
+        if report.slice.is_empty() {
+            report.slice = slice(history, &finding);
+        }
+        report.anomalies.push(format!("the neighbour: {finding}"));
+        report.classes.push(finding.anomaly.class);
+    }
+}
+
 fn judge_topic<R: Rules>(world: &World<R>, topic: u32, history: &History, report: &mut Report) {
     let found = judge(history);
     report.excused += found.excused.len();
@@ -59,12 +74,58 @@ fn judge_topic<R: Rules>(world: &World<R>, topic: u32, history: &History, report
 
 fn verdicts<R: Rules>(world: &World<R>) -> Verdicts {
     let counts = world.producer.stats().counts;
+    let resolved = |wanted: fn(Said) -> bool| {
+        let pages = world.book.pages.iter().filter_map(|page| page.resolved);
+        pages.filter(|said| wanted(*said)).count() as u64
+    };
     Verdicts {
         accepted: counts.accepted,
         delivered: counts.delivered,
         not_delivered: counts.not_delivered,
         unknown: counts.unknown,
+        turned_delivered: resolved(|said| matches!(said, Said::Delivered(_))),
+        turned_not_delivered: resolved(|said| said == Said::NotDelivered),
+        never: world.book.never,
+        latest: latest(&world.book.entries),
     }
+}
+
+/// The latest verdict, in microseconds behind its deadline, but for what the host slept (CHK-6).
+fn latest(entries: &[Entry]) -> u64 {
+    let mut due: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut stalls: Vec<(u64, u64)> = Vec::new();
+    let mut latest = 0;
+    for Entry { at, fact } in entries {
+        match fact {
+            Fact::Intent { record, due: by, .. } => {
+                due.insert(*record, *by);
+            }
+            Fact::Cancelled { record } => {
+                due.entry(*record).and_modify(|by| *by = (*by).min(*at));
+            }
+            Fact::Closing { due: by, .. } => {
+                due.values_mut().for_each(|due| *due = (*due).min(*by))
+            }
+            Fact::Stall { from, to } => stalls.push((*from, *to)),
+            Fact::Verdict { record, .. } => {
+                let Some(by) = due.remove(record) else { continue };
+                let asleep = |&(from, to): &(u64, u64)| to.min(*at).saturating_sub(from.max(by));
+                let slept: u64 = stalls.iter().map(asleep).sum();
+                latest = latest.max(at.saturating_sub(by).saturating_sub(slept));
+            }
+            Fact::Accepted { .. }
+            | Fact::Refused { .. }
+            | Fact::Killed { .. }
+            | Fact::Resolution { .. }
+            | Fact::Notice { .. }
+            | Fact::Disturbed { .. }
+            | Fact::Offered { .. }
+            | Fact::Answered { .. }
+            | Fact::Ended { .. }
+            | Fact::Routed { .. } => {}
+        }
+    }
+    latest
 }
 
 /// Whether Produce names topics rather than their ids: then a topic that was made anew takes what
@@ -82,7 +143,7 @@ fn is_excused<R: Rules>(
     is_excused_by_name(world, topic, finding)
         || is_appended_again(history, finding)
         || is_same_moment(history, finding)
-        || is_against_a3(world, finding)
+        || is_against_assumptions(world, finding)
         || is_murky(world, finding)
         || is_abandoned(world, finding)
         || is_forgotten(world, history, finding)
@@ -131,10 +192,12 @@ fn is_excused_by_name<R: Rules>(world: &World<R>, topic: u32, finding: &Finding)
         && goes_by_name(world.scenario.profile)
 }
 
-/// The broker forgot us though it must not: what is concluded from its answers may be wrong (A3).
-fn is_against_a3<R: Rules>(world: &World<R>, finding: &Finding) -> bool {
+/// The broker told what is not so, or forgot us though it must not: what is concluded from its answers
+/// may be wrong (A1, A3).
+fn is_against_assumptions<R: Rules>(world: &World<R>, finding: &Finding) -> bool {
+    let Meddler { forgotten, lied, .. } = &world.meddler;
     is_about_places(finding.anomaly.class)
-        && finding.lane.is_some_and(|lane| world.meddler.forgotten.contains(&lane))
+        && finding.lane.is_some_and(|lane| forgotten.contains(&lane) || lied.contains(&lane))
 }
 
 fn is_about_places(class: Class) -> bool {
@@ -224,7 +287,8 @@ fn history_of<R: Rules>(world: &World<R>, topic: u32, entries: &[Entry]) -> Hist
             // A fifth less by jitter.
             backoff: world.scenario.backoff / 5 * 4,
             log: LogIs::ShownAtTheEnd,
-            first_sequence: 0,
+            first_sequence: i64::from(world.scenario.origin),
+            origin: i64::from(world.scenario.origin),
         },
         entries: kept,
         logs: logs_of(world, topic),

@@ -7,6 +7,7 @@ use candor_proto::{Address, Handed, Input, Loss};
 
 use super::book::lane;
 use super::link::{Link, Phase, Traits, frame_length, whole_frame};
+use super::neighbour::Neighbour;
 use super::rows::{Rule, Trouble};
 use super::scenario::{Dice, MS, SECOND};
 use super::tally::count;
@@ -442,7 +443,7 @@ impl<R: Rules> World<R> {
 
     /// Whether bytes of a record are still to be taken by a socket.
     pub(super) fn is_on_its_way(&self, record: u64) -> bool {
-        self.links.values().any(|link| {
+        self.links.values().filter(|link| link.taken > link.told_sent).any(|link| {
             link.offered.iter().any(|one| one.end > link.told_sent && one.records.contains(&record))
         })
     }
@@ -454,8 +455,18 @@ impl<R: Rules> World<R> {
     pub(super) fn pump(&mut self) {
         while let Some(output) = self.net.poll() {
             match output {
-                Output::Bytes { connection, bytes } => self.answer(connection, bytes),
-                Output::Closed { connection } => self.broker_closed(connection),
+                Output::Bytes { connection, bytes } => {
+                    let hears = |one: &mut Neighbour<R>| one.hear(connection, &bytes);
+                    if !self.neighbour.as_mut().is_some_and(hears) {
+                        self.answer(connection, bytes);
+                    }
+                }
+                Output::Closed { connection } => {
+                    let ends = |one: &mut Neighbour<R>| one.hang_up(connection);
+                    if !self.neighbour.as_mut().is_some_and(ends) {
+                        self.broker_closed(connection);
+                    }
+                }
             }
         }
     }
@@ -571,7 +582,7 @@ impl<R: Rules> World<R> {
     }
 }
 
-fn node_of(address: &Address) -> u8 {
+pub(super) fn node_of(address: &Address) -> u8 {
     let text = address.to_string();
     let digit = text.bytes().find(u8::is_ascii_digit).unwrap_or(b'1');
     digit - b'0'

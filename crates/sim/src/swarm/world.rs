@@ -12,10 +12,12 @@ use super::book::{Book, NOWHERE, lane};
 use super::clock::Clock;
 use super::link::Link;
 use super::meddle::Meddler;
+use super::neighbour::Neighbour;
 use super::nemesis::Nemesis;
 use super::routes::Routes;
 use super::rows::{Rule, Trouble};
 use super::scenario::{BEGIN, SECOND, Scenario, TopicPlan};
+use super::steps::Steps;
 use super::tally::{Counting, count};
 use crate::broker::{NodeId, TimestampType};
 use crate::codec::Uuid;
@@ -54,13 +56,20 @@ pub(super) enum Event {
     Relief(u64),
     /// Followers fetch.
     Replicate,
+    /// All that a partition holds is deleted.
+    Purge(Lane),
     /// The host wakes up.
     Wake,
+    /// The other producer sends a record.
+    NeighbourSends,
+    /// The other producer wakes up.
+    Neighbour,
 }
 
 /// The world.
 pub(super) struct World<R: Rules> {
     pub(super) rng: Rng,
+    pub(super) steps: Steps,
     pub(super) run: u32,
     pub(super) scenario: Scenario,
     pub(super) clock: Clock,
@@ -73,6 +82,7 @@ pub(super) struct World<R: Rules> {
     pub(super) meddler: Meddler,
     pub(super) nemesis: Nemesis,
     pub(super) routes: Routes,
+    pub(super) neighbour: Option<Neighbour<R>>,
     /// Topics by id, those that are gone included.
     pub(super) ids: BTreeMap<Uuid, u32>,
     /// Troubles go on.
@@ -95,14 +105,20 @@ impl<R: Rules> World<R> {
         scenario: Scenario,
         seed: u64,
         rng: Rng,
+        steps: Steps,
         timeline: bool,
     ) -> Result<Self, ConfigError> {
         let clock = Clock::new(BEGIN);
         let start = candor_core::Instant::from_micros(BEGIN);
         let producer = Producer::new(&scenario.config(), seed, start)?;
+        let run = (seed ^ (seed >> 32)) as u32;
+        let neighbour = (scenario.neighbour_records > 0)
+            .then(|| Neighbour::new(&scenario, seed, !run, BEGIN))
+            .transpose()?;
         let mut world = Self {
             rng,
-            run: (seed ^ (seed >> 32)) as u32,
+            steps,
+            run,
             net: cluster(&scenario),
             clock,
             producer,
@@ -113,6 +129,7 @@ impl<R: Rules> World<R> {
             meddler: Meddler::default(),
             nemesis: Nemesis::default(),
             routes: Routes::default(),
+            neighbour,
             ids: BTreeMap::new(),
             rough: true,
             closed: false,
@@ -129,6 +146,10 @@ impl<R: Rules> World<R> {
         world.set_up_topics();
         world.schedule(0, Event::Caller);
         world.schedule(world.scenario.nemesis_every, Event::Nemesis);
+        if world.neighbour.is_some() && world.befalls(Trouble::Neighbour) {
+            world.trouble(Trouble::Neighbour, format_args!(""));
+            world.schedule(0, Event::NeighbourSends);
+        }
         if let Some(every) = world.scenario.replicate_every {
             world.schedule(every, Event::Replicate);
         }
@@ -156,9 +177,11 @@ impl<R: Rules> World<R> {
         cluster.create_topic(&plan.name, plan.partitions, usize::from(NODES));
         let expiration = (self.scenario.expiration.0 / 1_000) as i64;
         let (min_insync, log_append_time) = (plan.min_insync, plan.log_append_time);
+        let origin = self.scenario.origin;
         cluster.configure(&plan.name, |config| {
             config.min_insync_replicas = min_insync;
             config.producer_expiration_ms = expiration;
+            config.first_sequence = origin;
             if log_append_time {
                 config.timestamp_type = TimestampType::LogAppendTime;
             }
@@ -218,6 +241,9 @@ impl<R: Rules> World<R> {
             self.happen(event);
         }
         self.pump();
+        if self.neighbour.as_ref().is_some_and(Neighbour::has_heard) {
+            self.neighbours_turn();
+        }
         if self.touched {
             self.touched = false;
             self.turn();
@@ -241,6 +267,12 @@ impl<R: Rules> World<R> {
             Event::Nemesis => self.strike(),
             Event::Relief(number) => self.relieve(number),
             Event::Replicate => self.replicate(),
+            Event::Purge(lane) => {
+                let _start = self.purge(lane);
+                self.net.tick(self.clock.now);
+            }
+            Event::NeighbourSends => self.neighbour_sends(),
+            Event::Neighbour => self.neighbours_turn(),
             Event::Dialled(..)
             | Event::Drain(_)
             | Event::Back(_)
@@ -267,7 +299,10 @@ impl<R: Rules> World<R> {
             | Event::Late(_)
             | Event::Nemesis
             | Event::Relief(_)
-            | Event::Replicate => {}
+            | Event::Replicate
+            | Event::Purge(_)
+            | Event::NeighbourSends
+            | Event::Neighbour => {}
         }
     }
 
@@ -531,7 +566,7 @@ impl<R: Rules> World<R> {
             || has(Trouble::MemorySpell);
         let forgotten = has(Trouble::OldTimestamps) || short_memory;
         let may_be = match noticed {
-            Noticed::Contradiction => broken,
+            Noticed::Contradiction => broken || has(Trouble::Lie),
             Noticed::IdentityConflict => has(Trouble::FencedCode) || has(Trouble::ConflictCode),
             Noticed::DataLoss | Noticed::StateLost | Noticed::Stopped => {
                 broken || forged || forgotten
@@ -567,8 +602,20 @@ impl<R: Rules> World<R> {
 
     /// Whether something is drawn to happen now, of those troubles that belong to the run.
     pub(super) fn draws(&mut self, trouble: Trouble) -> bool {
+        self.is_drawn(trouble) && self.befalls(trouble)
+    }
+
+    /// The same for what is part of another step.
+    pub(super) fn is_drawn(&mut self, trouble: Trouble) -> bool {
         use super::scenario::Dice;
         self.rough && self.scenario.has(trouble) && self.rng.permille(self.scenario.permille)
+    }
+
+    /// The next step of its kind: whether it happens. All draws begin anew with it.
+    pub(super) fn befalls(&mut self, trouble: Trouble) -> bool {
+        let (happens, rng) = self.steps.trouble(trouble);
+        self.rng = rng;
+        happens
     }
 
     /// Whether there are events of a kind.
@@ -595,6 +642,7 @@ fn cluster(scenario: &Scenario) -> Net {
         replication,
         ..Settings::default()
     });
+    net.cluster_mut().defaults_mut().first_sequence = scenario.origin;
     for node in 1..=NODES {
         net.advertise(node, &format!("node-{node}"), 9092);
     }

@@ -50,6 +50,7 @@ pub(super) fn settings(scope: &Scope) -> Settings {
         backoff: scope.backoff_ms * 1_000,
         log: LogIs::Live,
         first_sequence: scope.preset.map_or(0, |(_, next)| i64::from(next)),
+        origin: 0,
         ..Settings::default()
     }
 }

@@ -1,0 +1,331 @@
+//! Another producer of the same cluster. It writes to the same partitions, over connections that
+//! never fail by themselves; what befalls the brokers befalls it as well.
+
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use candor_core::rules::Rules;
+use candor_core::{Instant, Resolution, RouteId, Ticket, Verdict};
+use candor_proto::{Address, ConfigError, Handed, Input, Loss, Misuse, Output, Producer, Record};
+use fastrand::Rng;
+
+use super::mark;
+use super::scenario::{Dice, MS, SECOND, Scenario};
+use super::tally::Counting;
+use super::wires::node_of;
+use super::world::{Event, World};
+use crate::codec::Batch;
+use crate::judge::{Class, Entry, Fact, History, Lane, Log, Said, Settings, Stored};
+use crate::serve::{ConnectionId, Hangup, Net};
+
+/// Its number in the ledgers.
+pub(super) const NEIGHBOUR: u32 = 1;
+
+/// One connection of it.
+#[derive(Debug)]
+struct Wire {
+    server: ConnectionId,
+    sent: u64,
+}
+
+/// The other producer, and its ledger.
+#[derive(Debug)]
+pub(super) struct Neighbour<R: Rules> {
+    producer: Producer<Counting<R>>,
+    wires: BTreeMap<RouteId, Wire>,
+    /// What it is to be told.
+    inbox: Vec<Input>,
+    rng: Rng,
+    left: u64,
+    entries: Vec<Entry>,
+    records: BTreeMap<Ticket, u64>,
+    sent: u64,
+    /// What its records are marked with.
+    run: u32,
+    closing: bool,
+    closed: bool,
+    next_wake: u64,
+}
+
+impl<R: Rules> Neighbour<R> {
+    pub(super) fn new(
+        scenario: &Scenario,
+        seed: u64,
+        run: u32,
+        now: u64,
+    ) -> Result<Self, ConfigError> {
+        Ok(Self {
+            producer: Producer::new(&scenario.config(), !seed, Instant::from_micros(now))?,
+            wires: BTreeMap::new(),
+            inbox: Vec::new(),
+            rng: Rng::with_seed(!seed),
+            left: scenario.neighbour_records,
+            entries: Vec::new(),
+            records: BTreeMap::new(),
+            sent: 0,
+            run,
+            closing: false,
+            closed: false,
+            next_wake: 0,
+        })
+    }
+
+    fn note(&mut self, now: u64, fact: Fact) {
+        self.entries.push(Entry { at: now, fact });
+    }
+
+    fn route_of(&self, server: ConnectionId) -> Option<RouteId> {
+        self.wires.iter().find(|(_, wire)| wire.server == server).map(|(conn, _)| *conn)
+    }
+
+    /// Whether bytes from a broker are for it. If so it has them at its next turn.
+    pub(super) fn hear(&mut self, server: ConnectionId, bytes: &[u8]) -> bool {
+        let Some(conn) = self.route_of(server) else { return false };
+        self.inbox.push(Input::Received { conn, bytes: Bytes::copy_from_slice(bytes) });
+        true
+    }
+
+    /// Whether the connection that a broker closed is one of its own.
+    pub(super) fn hang_up(&mut self, server: ConnectionId) -> bool {
+        let Some(conn) = self.route_of(server) else { return false };
+        let sent = self.wires.remove(&conn).map_or(0, |wire| wire.sent);
+        self.inbox.push(Input::Lost { conn, handed: Handed::AtMost(sent), why: Loss::Ended });
+        true
+    }
+
+    /// Whether it was told something since its last turn.
+    pub(super) fn has_heard(&self) -> bool {
+        !self.inbox.is_empty()
+    }
+
+    fn settle(&mut self, now: u64, ticket: Ticket, said: Said, again: bool) {
+        let Some(record) = self.records.get(&ticket).copied() else { return };
+        let fact = match again {
+            false => Fact::Verdict { record, said },
+            true => Fact::Resolution { record, said },
+        };
+        self.note(now, fact);
+    }
+}
+
+/// What it does.
+impl<R: Rules> Neighbour<R> {
+    /// Hears what there is to hear, and does what it wants to do. Gives whether there was anything.
+    fn turn(&mut self, now: u64, net: &mut Net) -> Result<bool, Misuse> {
+        let at = Instant::from_micros(now);
+        let mut moved = false;
+        loop {
+            let mut again = false;
+            for input in std::mem::take(&mut self.inbox) {
+                again = true;
+                self.producer.handle(at, input)?;
+            }
+            while let Some(output) = self.producer.poll(at) {
+                again = true;
+                self.output(now, output, net);
+            }
+            let conns: Vec<RouteId> = self.wires.keys().copied().collect();
+            for conn in conns {
+                again |= self.transmit(now, conn, net);
+            }
+            if !again {
+                return Ok(moved);
+            }
+            moved = true;
+        }
+    }
+
+    fn transmit(&mut self, now: u64, conn: RouteId, net: &mut Net) -> bool {
+        if !self.producer.wants_transmit(conn) {
+            return false;
+        }
+        let mut bufs: Vec<Bytes> = Vec::new();
+        let n = self.producer.transmit(Instant::from_micros(now), conn, 1 << 20, &mut bufs);
+        let Some(wire) = self.wires.get_mut(&conn).filter(|_| n > 0) else { return false };
+        wire.sent += n as u64;
+        net.receive(now, wire.server, &bufs.concat());
+        self.inbox.push(Input::Sent { conn, n });
+        true
+    }
+
+    fn output(&mut self, now: u64, output: Output, net: &mut Net) {
+        match output {
+            Output::Connect { conn, address } => self.dial(conn, &address, net),
+            Output::Disconnect { conn, .. } => {
+                let sent = self.wires.remove(&conn).map_or(0, |wire| {
+                    net.hang_up(now, wire.server, Hangup::Fin);
+                    wire.sent
+                });
+                let handed = Handed::AtMost(sent);
+                self.inbox.push(Input::Lost { conn, handed, why: Loss::Asked });
+            }
+            Output::Settled(settlement) => {
+                for (ticket, verdict) in settlement.settled.verdicts() {
+                    self.settle(now, ticket, said(&verdict), false);
+                }
+                for (ticket, resolution) in settlement.settled.resolutions() {
+                    self.settle(now, ticket, said_at_last(&resolution), true);
+                }
+            }
+            Output::Closed => self.closed = true,
+            Output::Notice(_) | Output::Flushed(_) => {}
+        }
+    }
+
+    fn dial(&mut self, conn: RouteId, address: &Address, net: &mut Net) {
+        let input = match net.connect(node_of(address)) {
+            Some(server) => {
+                self.wires.insert(conn, Wire { server, sent: 0 });
+                Input::Connected { conn }
+            }
+            None => Input::Lost { conn, handed: Handed::AtMost(0), why: Loss::Refused },
+        };
+        self.inbox.push(input);
+    }
+
+    /// Sends a record to some partition, by name.
+    fn send(&mut self, now: u64, scenario: &Scenario) {
+        let topic = self.rng.usize(0..scenario.topics.len());
+        let Some(plan) = scenario.topics.get(topic) else { return };
+        let partition = self.rng.u32(0..plan.partitions as u32);
+        let record = self.sent;
+        self.sent += 1;
+        self.left = self.left.saturating_sub(1);
+        let topic = topic as u32;
+        let lane = Lane { producer: NEIGHBOUR, topic, partition: partition as i32 };
+        let longest = scenario.longest_deadline.min(scenario.state_ttl);
+        let lasts = self.rng.u64(MS..=longest);
+        self.note(now, Fact::Intent { record, lane, due: now + lasts });
+        let filler = self.rng.usize(0..=scenario.biggest_record);
+        let marked = mark::marked(self.run, record, topic, None, filler);
+        let sends = Record::to(&plan.name).value(&marked).partition(partition);
+        let sends = sends.deadline(Duration::from_micros(lasts));
+        let at = Instant::from_micros(now);
+        match self.producer.append(at, at, sends) {
+            Ok(ticket) => {
+                self.records.insert(ticket, record);
+                self.note(now, Fact::Accepted { record });
+            }
+            Err(_) => self.note(now, Fact::Refused { record }),
+        }
+    }
+}
+
+/// What the world does with it.
+impl<R: Rules> World<R> {
+    /// The neighbour has something to do, or to hear.
+    pub(super) fn neighbours_turn(&mut self) {
+        let now = self.clock.now;
+        let mut goes_on = true;
+        while goes_on {
+            let Some(mut one) = self.neighbour.take() else { return };
+            let did = one.turn(now, &mut self.net);
+            self.neighbour = Some(one);
+            if let Err(misuse) = &did {
+                let text = format!("the neighbour calls a fact a misuse: {misuse}");
+                self.book.complain(now, Class::Contract, None, text);
+            }
+            self.pump();
+            let heard = self.neighbour.as_ref().is_some_and(Neighbour::has_heard);
+            goes_on = did.is_ok_and(|moved| moved) && heard;
+        }
+        let Some(one) = &mut self.neighbour else { return };
+        if let Some(deadline) = one.producer.deadline() {
+            let at = deadline.at.as_micros().max(now + 1);
+            if one.next_wake <= now || at < one.next_wake {
+                one.next_wake = at;
+                self.schedule_at(at, Event::Neighbour);
+            }
+        }
+    }
+
+    /// It sends a record, and will send another.
+    pub(super) fn neighbour_sends(&mut self) {
+        let now = self.clock.now;
+        let Some(one) = self.neighbour.as_mut().filter(|one| one.left > 0 && !one.closing) else {
+            return;
+        };
+        one.send(now, &self.scenario);
+        let after =
+            one.rng.about(self.scenario.trouble_for / self.scenario.neighbour_records.max(1));
+        self.schedule(after, Event::NeighbourSends);
+        self.neighbours_turn();
+    }
+
+    /// It says its last words.
+    pub(super) fn close_neighbour(&mut self) {
+        let due = self.clock.now + 20 * SECOND;
+        let Some(one) = self.neighbour.as_mut().filter(|one| !one.closing) else { return };
+        one.closing = true;
+        one.note(self.clock.now, Fact::Closing { producer: NEIGHBOUR, due });
+        one.producer.close(Instant::from_micros(self.clock.now), Instant::from_micros(due));
+        self.neighbours_turn();
+        let is_open = |one: &Self| one.neighbour.as_ref().is_some_and(|one| !one.closed);
+        while is_open(self) && self.step(due) {}
+        if is_open(self) {
+            let text = "the neighbour is not closed though its deadline is over".to_owned();
+            self.book.complain(self.clock.now, Class::Late, None, text);
+        }
+    }
+
+    /// Whether a batch is the neighbour's.
+    pub(super) fn is_neighbours(&self, topic: u32, batch: &Batch) -> bool {
+        self.neighbour.as_ref().is_some_and(|one| {
+            let records = mark::read_batch(one.run, topic, batch);
+            records.iter().any(|stored| matches!(stored, Stored::Ours(_)))
+        })
+    }
+
+    /// What it did to a topic, and what came of that, for the judge.
+    pub(super) fn neighbours_history(&self, topic: u32) -> Option<History> {
+        let one = self.neighbour.as_ref()?;
+        let plan = self.scenario.topics.get(topic as usize)?;
+        let mut mine: BTreeSet<u64> = BTreeSet::new();
+        let of_topic = |entry: &&Entry| match &entry.fact {
+            Fact::Intent { record, lane, .. } => lane.topic == topic && mine.insert(*record),
+            Fact::Accepted { record }
+            | Fact::Refused { record }
+            | Fact::Verdict { record, .. }
+            | Fact::Resolution { record, .. } => mine.contains(record),
+            Fact::Cancelled { .. }
+            | Fact::Closing { .. }
+            | Fact::Killed { .. }
+            | Fact::Stall { .. }
+            | Fact::Notice { .. }
+            | Fact::Disturbed { .. }
+            | Fact::Offered { .. }
+            | Fact::Answered { .. }
+            | Fact::Ended { .. }
+            | Fact::Routed { .. } => true,
+        };
+        let entries = one.entries.iter().filter(of_topic).cloned().collect();
+        let there = self.net.cluster().partitions().filter(|(name, ..)| *name == plan.name).count();
+        let log = |partition: i32| Log {
+            topic,
+            partition,
+            batches: self.read_log_of(one.run, &plan.name, topic, partition),
+        };
+        let logs = (0..i32::try_from(there).unwrap_or(0)).map(log).collect();
+        let settings = Settings { wire: false, slack: 0, ..Settings::default() };
+        Some(History { settings, entries, logs, excuses: Vec::new(), closed: one.closed })
+    }
+}
+
+const fn said(verdict: &Verdict) -> Said {
+    match verdict {
+        Verdict::Delivered { offset: Some(offset) } => Said::Delivered(Some(offset.get())),
+        Verdict::Delivered { offset: None } => Said::Delivered(None),
+        Verdict::NotDelivered(_) => Said::NotDelivered,
+        Verdict::Unknown(_) => Said::Unknown,
+    }
+}
+
+const fn said_at_last(resolution: &Resolution) -> Said {
+    match resolution {
+        Resolution::Delivered { offset: Some(offset) } => Said::Delivered(Some(offset.get())),
+        Resolution::Delivered { offset: None } => Said::Delivered(None),
+        Resolution::NotDelivered(_) => Said::NotDelivered,
+        Resolution::Never { .. } => Said::Unknown,
+    }
+}
