@@ -225,7 +225,7 @@ impl Observer {
         }
         if notice == Noticed::DataLoss {
             self.delivered_to = None;
-            let seldom = self.wire.asked_too_seldom().filter(|_| self.settings.wire);
+            let seldom = self.wire.asked_too_seldom(&self.ledger).filter(|_| self.settings.wire);
             let alarm = |record| Anomaly::new(Class::FalseAlarm).record(record);
             self.suspects.extend(seldom.map(alarm));
         }

@@ -650,13 +650,18 @@ impl Wire {
         self.contents[at].1.freed || self.contents[at].1.taken
     }
 
-    /// K5: a record that was not asked for in two whole passes.
-    pub(super) fn asked_too_seldom(&self) -> Option<u64> {
+    /// K5: a record that was not asked for in two whole passes. What gave up its slot is not asked for,
+    /// nor what stands behind it (V2): some record of it was refused and told so.
+    pub(super) fn asked_too_seldom(&self, ledger: &Ledger) -> Option<u64> {
         let identity = self.current_identity();
-        let seldom = |(_, content): &&(u64, Content)| {
-            content.identity == identity && !content.appended && content.asked < 2
-        };
-        let (_, content) = self.contents.iter().find(seldom)?;
+        let told = |record: &u64| ledger.verdict(*record) == Some(Said::NotDelivered);
+        let (_, content) = (0..self.contents.len())
+            .filter(|at| self.contents[*at].1.identity == identity)
+            .take_while(|at| {
+                !(self.all_refused(*at) && self.contents[*at].1.records.iter().any(told))
+            })
+            .map(|at| &self.contents[at])
+            .find(|(_, content)| !content.appended && content.asked < 2)?;
         content.records.first().copied().filter(|_| !self.muddled)
     }
 

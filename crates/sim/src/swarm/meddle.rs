@@ -240,6 +240,13 @@ impl<R: Rules> World<R> {
             self.trouble(Trouble::DuplicateCode, format_args!("{lane}"));
             return Some(Meddling::Instead { code: 46, offset: false });
         }
+        // Another offset than the first time: who hears both has to notice (S13).
+        let may_lie = self.rough && self.scenario.has(Trouble::Lie) && self.rng.permille(300);
+        if repeats && may_lie && self.befalls(Trouble::Lie) {
+            self.trouble(Trouble::Lie, format_args!("{lane}"));
+            self.meddler.lied.insert(lane);
+            return Some(Meddling::Lie { offset: 1_000_000 });
+        }
         let Attempt { producer_id, epoch, first, content, .. } = *attempt;
         let offers = self.meddler.contents.get(&(lane, producer_id, epoch, first, content));
         let first_offer = offers == Some(&1);

@@ -2,12 +2,13 @@
 
 use candor_core::rules::{Honest, Rules};
 
+use super::rows::Trouble;
 use super::run::{Options, Report, run_with};
 use super::steps::{Keep, Step};
 use crate::judge::Class;
 
 /// How many runs a shrinking may take.
-pub const SHRINK_RUNS: u32 = 400;
+pub const SHRINK_RUNS: u32 = 1_000;
 
 /// A run that was shrunk.
 ///
@@ -41,6 +42,7 @@ pub(super) fn shrink_with<R: Rules>(report: &Report, most: u32) -> Option<Shrunk
     let from = report.steps.len();
     let mut search = Search { report, symptom, left: most };
     let mut steps = report.steps.clone();
+    search.leave_out_kinds::<R>(&mut steps);
     let mut chunk = steps.len().div_ceil(2).max(1);
     loop {
         let before = steps.len();
@@ -81,6 +83,20 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// Tries to do without each kind of trouble.
+    fn leave_out_kinds<R: Rules>(&mut self, steps: &mut Vec<Step>) {
+        for kind in Trouble::ALL {
+            let is_kind =
+                |step: &Step| matches!(step, Step::Trouble(trouble, _) if trouble == kind);
+            if self.left > 0 && steps.iter().any(is_kind) {
+                let fewer: Vec<Step> = steps.iter().copied().filter(|one| !is_kind(one)).collect();
+                if let Some(taken) = self.still_fails::<R>(&fewer) {
+                    *steps = taken;
+                }
+            }
+        }
+    }
+
     /// Tries to do without each run of so many steps, the last ones first.
     fn leave_out<R: Rules>(&mut self, steps: &mut Vec<Step>, chunk: usize) {
         let mut end = steps.len();

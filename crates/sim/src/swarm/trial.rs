@@ -223,10 +223,8 @@ fn is_same_moment(history: &History, finding: &Finding) -> bool {
         return false;
     }
     let verdict = |fact: &Fact| matches!(fact, Fact::Verdict { record: r, .. } if *r == record);
-    let gives_up = |fact: &Fact| match fact {
-        Fact::Notice { lane: l, notice } => *l == lane && *notice == Noticed::Unfenced,
-        _ => false,
-    };
+    let unfenced = Noticed::Unfenced;
+    let gives_up = |fact: &Fact| *fact == Fact::Notice { lane, notice: unfenced };
     let told = history.entries.iter().find(|entry| verdict(&entry.fact)).map(|entry| entry.at);
     history.entries.iter().any(|entry| Some(entry.at) == told && gives_up(&entry.fact))
 }
