@@ -224,8 +224,9 @@ impl Cluster {
         if !info.error.is_none() || info.partitions.is_empty() {
             return;
         }
-        match topic.take_id(info.id) {
+        match topic.take_id(info.id, by, rule) {
             IdChange::Stale => return changes.push(Change::AskAnother(key)),
+            IdChange::Undecided => return changes.push(Change::Undecided(key)),
             IdChange::Recreated => changes.push(Change::Recreated(key)),
             IdChange::Same => {}
         }

@@ -167,8 +167,10 @@ impl Partition {
 pub(crate) struct Topic {
     pub(crate) name: Arc<str>,
     id: Option<TopicId>,
-    /// Ids that it had before; ids never come back, so an answer that has one is stale.
+    /// Ids that it had before. An answer that has one is stale, or the one that replaced it was.
     retired: BTreeSet<TopicId>,
+    /// An answer with such an id that waits for another that agrees.
+    doubted: Option<(TopicId, Source)>,
     partitions: Vec<Partition>,
     /// Indexes of the partitions that have a leader.
     led: Vec<u32>,
@@ -183,8 +185,10 @@ pub(crate) enum IdChange {
     Same,
     /// It was deleted and made anew (rule S18).
     Recreated,
-    /// The answer speaks of a topic that is gone.
+    /// The answer speaks of a topic that is gone: ask another broker.
     Stale,
+    /// It says so again.
+    Undecided,
 }
 
 impl Topic {
@@ -193,6 +197,7 @@ impl Topic {
             name,
             id: None,
             retired: BTreeSet::new(),
+            doubted: None,
             partitions: Vec::new(),
             led: Vec::new(),
             last_used: now,
@@ -222,20 +227,36 @@ impl Topic {
         self.partitions.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// S18: takes in the id of an answer, before anything else of it.
-    pub(crate) fn take_id(&mut self, told: Option<TopicId>) -> IdChange {
+    /// S18: takes in the id of an answer, before anything else of it. Ids have no order: the first
+    /// answer with another id is believed, and one that brings an id back only if a second agrees.
+    pub(crate) fn take_id(
+        &mut self,
+        told: Option<TopicId>,
+        by: Source,
+        rule: Agreement,
+    ) -> IdChange {
         let Some(told) = told else { return IdChange::Same };
+        if self.id == Some(told) {
+            self.doubted = None;
+            return IdChange::Same;
+        }
         if self.retired.contains(&told) {
-            return IdChange::Stale;
-        }
-        match self.id.replace(told) {
-            Some(before) if before != told => {
-                self.retired.insert(before);
-                self.partitions.clear();
-                IdChange::Recreated
+            let first = self.doubted.filter(|(id, _)| *id == told).map(|(_, first)| first);
+            match first.map_or(Together::Better, |first| first.and(by, rule.age)) {
+                Together::Two => {}
+                Together::One => return IdChange::Undecided,
+                Together::Better => {
+                    self.doubted = Some((told, by));
+                    return IdChange::Stale;
+                }
             }
-            Some(_) | None => IdChange::Same,
         }
+        self.retired.remove(&told);
+        self.doubted = None;
+        let Some(before) = self.id.replace(told) else { return IdChange::Same };
+        self.retired.insert(before);
+        self.partitions.clear();
+        IdChange::Recreated
     }
 
     /// Takes in the leaders of an answer; `on` hears of every partition that it told of. Partitions
@@ -360,15 +381,24 @@ mod tests {
     }
 
     #[test]
-    fn another_id_is_another_topic_and_the_old_one_never_comes_back() {
+    fn another_id_is_another_topic_and_the_old_one_comes_back_only_if_two_say_so() {
         let id = |byte| TopicId::new([byte; 16]);
         let mut topic = topic(&[told(1, 7)]);
-        assert_eq!(topic.take_id(id(1)), IdChange::Same);
-        assert_eq!(topic.take_id(None), IdChange::Same);
-        assert_eq!(topic.take_id(id(2)), IdChange::Recreated);
-        assert_eq!(hear(&mut topic, told(2, 0), by(1, 1, 2)), Heard::Changed);
-        assert_eq!(topic.take_id(id(1)), IdChange::Stale);
-        assert_eq!((topic.id(), topic.led()), (id(2), &[0][..]));
+        let mut take = |told, by| topic.take_id(told, by, RULE);
+        assert_eq!(take(id(1), by(1, 0, 1)), IdChange::Same);
+        assert_eq!(take(None, by(1, 0, 1)), IdChange::Same);
+        assert_eq!(take(id(2), by(1, 1, 2)), IdChange::Recreated);
+        // An old answer, from one broker, however often.
+        assert_eq!(take(id(1), by(1, 2, 3)), IdChange::Stale);
+        assert_eq!(take(id(1), by(1, 3, 4)), IdChange::Undecided);
+        // The id in use is heard again: nothing is doubted any more.
+        assert_eq!(take(id(2), by(2, 4, 5)), IdChange::Same);
+        assert_eq!(take(id(1), by(3, 5, 6)), IdChange::Stale);
+        // It was the one that replaced it that was old: two brokers agree.
+        assert_eq!(take(id(1), by(2, 6, 7)), IdChange::Recreated);
+        assert_eq!(take(id(2), by(1, 7, 8)), IdChange::Stale);
+        assert_eq!((topic.id(), topic.led()), (id(1), &[0][..]));
+        assert_eq!(hear(&mut topic, told(2, 0), by(1, 8, 9)), Heard::Changed);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::codec::{
     API_VERSIONS, ApiVersionsResponse, INIT_PRODUCER_ID, InitProducerIdResponse, METADATA,
     MetadataResponse, MetadataTopic, PRODUCE, ProduceRequest, Request, RequestHeader, TopicKey,
 };
-use crate::judge::{Attempt, Class, Lane, Reply};
+use crate::judge::{Attempt, Class, Lane, Reply, Said};
 use crate::serve::{Effect, Fault, Moment, Upset};
 
 const RETRIABLE: [i16; 10] = [5, 8, 9, 14, 15, 16, 19, 72, 74, 89];
@@ -240,13 +240,6 @@ impl<R: Rules> World<R> {
             self.trouble(Trouble::DuplicateCode, format_args!("{lane}"));
             return Some(Meddling::Instead { code: 46, offset: false });
         }
-        // Another offset than the first time: who hears both has to notice (S13).
-        let may_lie = self.rough && self.scenario.has(Trouble::Lie) && self.rng.permille(300);
-        if repeats && may_lie && self.befalls(Trouble::Lie) {
-            self.trouble(Trouble::Lie, format_args!("{lane}"));
-            self.meddler.lied.insert(lane);
-            return Some(Meddling::Lie { offset: 1_000_000 });
-        }
         let Attempt { producer_id, epoch, first, content, .. } = *attempt;
         let offers = self.meddler.contents.get(&(lane, producer_id, epoch, first, content));
         let first_offer = offers == Some(&1);
@@ -401,7 +394,9 @@ impl<R: Rules> World<R> {
         let (frame, tells) = match asked.header.api {
             PRODUCE => {
                 let order = self.draw_order(conn);
-                rewrite(asked, frame, self.draw_throttle(conn), order)
+                let mut asked = asked.clone();
+                self.lie_of_the_settled(conn, &mut asked);
+                rewrite(&asked, frame, self.draw_throttle(conn), order)
             }
             METADATA => self.meddle_metadata(asked, frame),
             INIT_PRODUCER_ID => (self.meddle_producer_id(asked, frame), Delivered::Other),
@@ -415,6 +410,35 @@ impl<R: Rules> World<R> {
         // Behind a lost answer every other comes out of turn, and means nothing.
         let out_of_turn = self.links.get(&conn).is_some_and(|link| link.out_of_turn);
         Some((frame, if out_of_turn { Delivered::Garbled } else { tells }))
+    }
+
+    /// A second 0 for a batch names another offset than the first: who hears both has to notice (S13).
+    fn lie_of_the_settled(&mut self, conn: RouteId, asked: &mut Asked) {
+        if !(self.rough && self.scenario.has(Trouble::Lie)) {
+            return;
+        }
+        let Some(link) = self.links.get(&conn) else { return };
+        let settled = |offered: &&Offered| {
+            let first = offered.records.first().and_then(|record| usize::try_from(*record).ok());
+            let page = first.and_then(|record| self.book.pages.get(record));
+            let said = page.and_then(|page| page.resolved.or(page.said));
+            matches!(said, Some(Said::Delivered(_)))
+        };
+        let mine = link.offered.iter().filter(|one| one.correlation == asked.header.correlation);
+        let lanes: Vec<Lane> = mine.filter(settled).map(|offered| offered.lane).collect();
+        for lane in lanes {
+            if !self.befalls(Trouble::Lie) {
+                continue;
+            }
+            self.trouble(Trouble::Lie, format_args!("{lane}"));
+            self.meddler.lied.insert(lane);
+            let ids = self.ids.iter().filter(|(_, topic)| **topic == lane.topic);
+            let names = self.scenario.topics.get(lane.topic as usize).map(|plan| &plan.name);
+            let keys = ids.map(|(id, _)| TopicKey::Id(*id));
+            let keys = keys.chain(names.map(|name| TopicKey::Name(name.clone())));
+            let lie = Meddling::Lie { offset: 1_000_000 };
+            asked.meddled.extend(keys.map(|key| (key, lane.partition, lie.clone())));
+        }
     }
 
     /// A broker may answer partitions in any order.

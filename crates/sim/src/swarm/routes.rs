@@ -34,6 +34,9 @@ struct Belief {
 pub(super) struct Routes {
     beliefs: BTreeMap<(u32, i32), Belief>,
     ids: BTreeMap<u32, (Uuid, BTreeSet<Uuid>)>,
+    /// Topics of which an id was told that they had before: told again, the producer goes back to it
+    /// (S18). From then on nothing about their lanes is certain.
+    doubtful: BTreeSet<u32>,
     brokers: BTreeSet<i32>,
 }
 
@@ -51,6 +54,9 @@ impl Routes {
             (belief.murky, belief.was_murky) = (true, true);
         }
         belief.stirred = false;
+        if self.doubtful.contains(&topic) {
+            (belief.murky, belief.was_murky) = (true, true);
+        }
         if belief.murky {
             belief.generation += 1;
         }
@@ -59,10 +65,11 @@ impl Routes {
 
     /// Whether going to this node means to follow an older leader that was told of once.
     pub(super) fn is_rumour(&self, topic: u32, partition: i32, node: i32) -> bool {
-        self.beliefs.get(&(topic, partition)).is_some_and(|belief| {
-            let told = belief.rumour.is_some_and(|(leader, _)| leader == Some(node));
-            told && !belief.gullible && belief.leader != Some(node)
-        })
+        !self.doubtful.contains(&topic)
+            && self.beliefs.get(&(topic, partition)).is_some_and(|belief| {
+                let told = belief.rumour.is_some_and(|(leader, _)| leader == Some(node));
+                told && !belief.gullible && belief.leader != Some(node)
+            })
     }
 
     /// Whether it was ever uncertain what a lane believes.
@@ -103,6 +110,7 @@ impl Routes {
         }
         let (id, retired) = self.ids.entry(index).or_insert_with(|| (topic.id, BTreeSet::new()));
         if retired.contains(&topic.id) {
+            self.doubtful.insert(index);
             return false;
         }
         if *id != topic.id {

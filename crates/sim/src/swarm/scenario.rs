@@ -126,8 +126,15 @@ impl Scenario {
             Weather::Mild => (250, 60, 2 * SECOND),
             Weather::Wild => (500, 200, 400 * MS),
         };
-        let troubles: Vec<Trouble> =
+        let mut troubles: Vec<Trouble> =
             Trouble::ALL.iter().copied().filter(|_| rng.permille(share)).collect();
+        // A lie shows where a batch is answered twice.
+        let lies = troubles.contains(&Trouble::Lie);
+        if lies {
+            troubles.extend([Trouble::LongTail, Trouble::ThereAndBack, Trouble::LeaderMove]);
+            troubles.sort_unstable();
+            troubles.dedup();
+        }
         // What it says cannot be judged where logs lose what they held.
         let lasting =
             !troubles.contains(&Trouble::Recreated) && !troubles.contains(&Trouble::Deleted);
@@ -170,7 +177,8 @@ impl Scenario {
             max_in_flight: rng.usize(1..=5),
             write_window: rng.pick(&[1, 2_000, 1 << 20]).unwrap_or(1 << 20),
             backoff: rng.pick(&[5, 20, 100]).unwrap_or(20) * MS,
-            metadata_age: rng.pick(&[500, 5_000, 10_000]).unwrap_or(5_000) * MS,
+            metadata_age: if lies { 500 } else { rng.pick(&[500, 5_000, 10_000]).unwrap_or(500) }
+                * MS,
             troubles,
         }
     }
