@@ -10,7 +10,9 @@ use super::book::lane;
 use super::rows::{Rule, Trouble};
 use super::scenario::{Dice, MS, SECOND};
 use super::tally::count;
-use super::tap::{Asked, Delivered, Meddling, Order, read_attempt, read_request, rewrite, strip};
+use super::tap::{
+    Asked, Delivered, Meddling, Offered, Order, read_attempt, read_request, rewrite, strip,
+};
 use super::world::{Event, World};
 use crate::broker::NodeId;
 use crate::codec::{
