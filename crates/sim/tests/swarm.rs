@@ -1,6 +1,8 @@
 //! The swarm over the whole producer, as far as `cargo test` has time for it, and whether it would
 //! find anything: planted bugs, and what they are shrunk to.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
