@@ -58,7 +58,7 @@ fn steps_that_are_left_out_do_not_happen() {
 
 /// Seeds in which a planted bug must show.
 const SEEDS: u64 = 300;
-/// Bugs that take more seeds than these are left to `candor sim swarm --planted 300`.
+/// Bugs that take more seeds than these are left to `candor sim swarm --planted 100`.
 const SOON: u64 = 60;
 
 /// Rows of the table over bytes: name, method and what it costs in seeds.

@@ -144,8 +144,7 @@ rows! {
         FreshId = "S10 fresh id";
         FenceOnly = "S10 32767 is a fence";
         OffsetsAgree = "S13 offsets agree";
-        OffsetsDisagree = "S13 offsets disagree";
-        Contradicted = "S13 a conclusion contradicted";
+        OffsetsDisagree = "S13 a contradiction";
         OlderIdentity = "S15 older identity";
         BytesOutlive = "S16 bytes outlive the verdict";
         Throttled = "S17 silent while throttled";

@@ -182,7 +182,7 @@ impl<R: Rules> Rules for Counting<R> {
     }
 
     fn contradicts(settled: SettledAs, base: Option<Offset>) -> bool {
-        if_so(R::contradicts(settled, base), Rule::Contradicted)
+        if_so(R::contradicts(settled, base), Rule::OffsetsDisagree)
     }
 
     fn touches_counters(same_identity: bool) -> bool {
