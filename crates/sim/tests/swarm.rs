@@ -117,7 +117,7 @@ fn a_failing_run_is_shrunk_to_what_makes_it_fail() {
         let shrunk = plant.shrink(&report, SHRINK_RUNS).expect("it fails");
         println!("{name}: {} of {} steps, {} runs", shrunk.to, shrunk.from, shrunk.runs);
         println!("{}", shrunk.report);
-        assert!(shrunk.to * 5 <= shrunk.from, "{} of {} steps", shrunk.to, shrunk.from);
+        assert!(shrunk.to * 2 <= shrunk.from, "{} of {} steps", shrunk.to, shrunk.from);
         assert!(shrunk.report.classes.contains(&report.classes[0]), "{}", shrunk.report);
         // One command runs it again.
         let steps: Vec<String> = shrunk.report.steps.iter().map(Step::to_string).collect();
