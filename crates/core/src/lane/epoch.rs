@@ -112,9 +112,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         for (position, slot) in self.span.drain() {
             match slot {
                 Slot::Vacated { kept, .. } => back.extend(kept),
-                Slot::Written { base, count } => {
-                    let written = base.map(|base| base.after(count));
-                    self.memory.baseline = written.or(self.memory.baseline);
+                Slot::Written { .. } => {
+                    self.memory.baseline = slot.end_behind(self.memory.baseline);
                 }
                 Slot::Overtaken | Slot::Replacement(_) => {}
                 Slot::Unsettled(batch) => {
@@ -145,7 +144,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 
     /// V3: the lowest slot that nothing will fill.
-    fn lowest_refused(&self) -> Option<Position> {
+    pub(super) fn lowest_refused(&self) -> Option<Position> {
         let refused = |slot: &Slot<P>| match slot {
             Slot::Vacated { .. } => true,
             Slot::Unsettled(batch) => batch.standing::<R>() == Standing::Refused,

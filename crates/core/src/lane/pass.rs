@@ -108,7 +108,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let stuck = stuck.map(|(position, _)| position).filter(|p| self.may_contest(now, *p));
         if let Some(batch) = stuck.and_then(|position| self.span.batch_mut(position)) {
             batch.wish = Wish::Contest;
-        } else if self.may_abandon_stuck() {
+        } else if self.may_abandon_stuck(now) {
             return self.abandon(now, NeverReason::Refused);
         } else {
             self.contest_anew();
@@ -132,8 +132,11 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 
     /// L4: nobody waits for a verdict, and somebody waits behind or the code came often enough.
-    fn may_abandon_stuck(&self) -> bool {
-        let mut in_doubt = self.in_doubt().peekable();
+    fn may_abandon_stuck(&self, now: Instant) -> bool {
+        // What lies behind a slot that nothing will fill goes on (V3): nobody waits for it.
+        let lowest = self.lowest_refused().filter(|_| self.knows_us(now));
+        let given_up = |(position, _): &(Position, _)| lowest.is_none_or(|it| *position < it);
+        let mut in_doubt = self.in_doubt().filter(given_up).peekable();
         let all_told = in_doubt.peek().is_some() && in_doubt.all(|(_, batch)| batch.all_told());
         let clean = self.span.offered().count() > self.in_doubt().count();
         let waits_behind = clean || !self.intake.is_empty() || self.span.vacated().is_some();

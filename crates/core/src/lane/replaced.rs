@@ -44,7 +44,10 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.memory.acknowledge::<R>(self.moment(now), &self.config, acknowledged);
         self.conflicts = 0;
         self.raise_fence(base);
-        self.settle_before(target, base, end);
+        if !self.settle_before(attempt, target, base, end) {
+            self.tell_in_doubt(position);
+            return self.contradiction(base);
+        }
         self.claim(position, base);
         self.end_epoch(now, end);
         self.renewal = Retry::AT_ONCE;
@@ -77,8 +80,15 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         }
     }
 
-    /// C1: a conclusive 0 proves what stands before the slot that it took.
-    fn settle_before(&mut self, target: Position, base: Option<Offset>, end: EpochEnd) {
+    /// C1: a conclusive 0 proves what stands before the slot that it took. False if there is no
+    /// room for that (S13).
+    fn settle_before(
+        &mut self,
+        attempt: &Attempt,
+        target: Position,
+        base: Option<Offset>,
+        end: EpochEnd,
+    ) -> bool {
         let before: Vec<Position> = self
             .span
             .unsettled()
@@ -87,12 +97,16 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             .map(|(position, _)| position)
             .collect();
         let proves = matches!(end, EpochEnd::Replaced { .. }) && !self.is_overtaken(&before);
+        if proves && !self.has_room(attempt, base, self.records_in(&before)) {
+            return false;
+        }
         if proves {
             for position in before {
                 self.written(position, None, base);
             }
         }
         self.overtake(target);
+        true
     }
 
     fn is_overtaken(&self, before: &[Position]) -> bool {

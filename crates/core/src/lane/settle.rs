@@ -12,7 +12,7 @@ use crate::time::Instant;
 use crate::verdict::Proof;
 
 use super::attempt::{Attempt, Passage};
-use super::batch::Retry;
+use super::batch::{Retry, SequencedBatch};
 use super::gate::Gate;
 use super::memory::Acknowledged;
 use super::span::{Position, Slot};
@@ -34,7 +34,10 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             self.tell_in_doubt(attempt.position);
             return self.contradiction(base);
         }
-        self.settle_predecessors(now, attempt, base);
+        if !self.settle_predecessors(now, attempt, base) {
+            self.tell_in_doubt(attempt.position);
+            return self.contradiction(base);
+        }
         if R::shows_timestamp_type(offered) {
             self.memory.see_timestamp_type(log_append_time);
         }
@@ -68,24 +71,25 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         attempt.log != self.memory.log || R::offsets_agree(OffsetFacts { bounds, base, count })
     }
 
-    /// S13: the written batches around a position.
+    /// S13: the written batches around a position. What was concluded takes room as well.
     pub(super) fn bounds(&self, position: Position) -> Bounds {
-        let written = |(position, slot): (Position, &Slot<P>)| match slot {
-            Slot::Written { base: Some(base), count } => {
-                Some((position, *base, base.after(*count)))
-            }
-            Slot::Written { base: None, .. }
-            | Slot::Unsettled(_)
-            | Slot::Replacement(_)
-            | Slot::Vacated { .. }
-            | Slot::Overtaken => None,
-        };
-        let mut before = self.span.iter().filter_map(written).filter(|(p, ..)| *p < position);
-        let behind = self.span.iter().filter_map(written).find(|(p, ..)| *p > position);
-        Bounds {
-            previous_end: before.next_back().map(|(_, _, end)| end).or(self.memory.baseline),
-            next_base: behind.map(|(_, base, _)| base),
+        let mut bounds = Bounds { previous_end: self.memory.baseline, next_base: None };
+        for (_, slot) in self.span.iter().take_while(|(before, _)| *before < position) {
+            bounds.previous_end = slot.end_behind(bounds.previous_end);
         }
+        for (_, slot) in self.span.iter().rev().take_while(|(behind, _)| *behind > position) {
+            bounds.next_base = slot.base_before(bounds.next_base);
+        }
+        bounds
+    }
+
+    /// S13: whether so many records fit between what is written and this 0.
+    pub(super) fn has_room(&self, attempt: &Attempt, base: Option<Offset>, before: u32) -> bool {
+        let bounds = self.bounds(attempt.position);
+        let previous_end = bounds.previous_end.map(|end| end.after(before));
+        let bounds = Bounds { previous_end, ..bounds };
+        let agrees = |base| R::offsets_agree(OffsetFacts { bounds, base, count: 0 });
+        attempt.log != self.memory.log || base.is_none_or(agrees)
     }
 
     /// The batch is in the log; if nobody said where, then before `proof`.
@@ -114,9 +118,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 
     pub(super) fn after_settling(&mut self) {
-        if let Some(end) = self.span.trim() {
-            self.memory.baseline = Some(end);
-        }
+        self.memory.baseline = self.span.trim(self.memory.baseline);
     }
 
     /// Records in doubt without a verdict are told so, at once.
@@ -128,13 +130,19 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.tell(newly, Outcome::Unknown(doubt));
     }
 
-    /// S22: a later 0 proves its predecessors, or tells that the broker lost our state.
-    fn settle_predecessors(&mut self, now: Instant, attempt: &Attempt, base: Option<Offset>) {
+    /// S22: a later 0 proves its predecessors, or tells that the broker lost our state. False if it
+    /// proves what cannot be: there is no room for them (S13).
+    fn settle_predecessors(
+        &mut self,
+        now: Instant,
+        attempt: &Attempt,
+        base: Option<Offset>,
+    ) -> bool {
         let predecessors = self.predecessors(attempt);
         let provable = self.provable(attempt, &predecessors);
         let vacated = self.span.vacated().filter(|vacated| *vacated < attempt.position);
         if predecessors.is_empty() && vacated.is_none() {
-            return;
+            return true;
         }
         let facts: Vec<_> =
             provable.iter().filter_map(|p| self.predecessor_facts(*p, attempt)).collect();
@@ -146,13 +154,23 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             in_pass: self.is_of_this_pass(attempt) && !attempt.orphaned,
             predecessors: &facts,
         });
-        if proved {
-            for position in provable {
-                self.written(position, None, base);
-            }
-        } else {
+        if !proved {
             self.overtake(attempt.position);
+            return true;
         }
+        if !self.has_room(attempt, base, self.records_in(&provable)) {
+            return false;
+        }
+        for position in provable {
+            self.written(position, None, base);
+        }
+        true
+    }
+
+    /// How many records these batches have.
+    pub(super) fn records_in(&self, positions: &[Position]) -> u32 {
+        let batches = positions.iter().filter_map(|position| self.span.get(*position)?.offered());
+        batches.map(SequencedBatch::count).sum()
     }
 
     /// S22: those that no written or overtaken batch stands behind.
