@@ -6,6 +6,7 @@ use nom::Parser;
 use crate::error::{DecodeError, EncodeError};
 use crate::error_code::ErrorCode;
 use crate::frame::{self, RequestHeader};
+use crate::list::{List, list, sealed};
 use crate::names::NodeId;
 use crate::read::{
     Input, Parsed, array, boolean, int16, int32, int64, no_tags, since, tags, text, whole,
@@ -92,11 +93,11 @@ pub struct Response<'a> {
     /// How long the broker wants no requests, in milliseconds.
     pub throttle_ms: i32,
     /// Features that the broker could use; brokers leave out some, infer nothing from it.
-    pub supported_features: Vec<Feature<'a>>,
+    pub supported_features: List<'a, Feature<'a>>,
     /// Epoch of the finalized features, -1 for none.
     pub finalized_features_epoch: i64,
     /// Features that the cluster has switched on; level 0 is left out.
-    pub finalized_features: Vec<Feature<'a>>,
+    pub finalized_features: List<'a, Feature<'a>>,
     /// Whether the cluster is ready to leave ZooKeeper.
     pub zk_migration_ready: bool,
 }
@@ -154,9 +155,9 @@ fn response(version: i16, input: Input<'_>) -> Parsed<'_, Response<'_>> {
         error: ErrorCode(error),
         apis,
         throttle_ms,
-        supported_features: Vec::new(),
+        supported_features: List::default(),
         finalized_features_epoch: -1,
-        finalized_features: Vec::new(),
+        finalized_features: List::default(),
         zk_migration_ready: false,
     };
     let (input, ()) = tags(flexible, |tag, data| {
@@ -184,11 +185,20 @@ fn api(flexible: bool, input: Input<'_>) -> Parsed<'_, (i16, VersionRange)> {
 }
 
 /// Finalized features have their highest level first, supported ones their lowest.
-fn features(input: Input<'_>, highest_first: bool) -> Parsed<'_, Vec<Feature<'_>>> {
-    array(true, 6, |input| {
-        let (input, (name, first, second, ())) =
-            (text(true), int16, int16, no_tags(true)).parse(input)?;
-        let (min, max) = if highest_first { (second, first) } else { (first, second) };
-        Ok((input, Feature { name, min, max }))
-    })(input)
+fn features<'a>(input: Input<'a>, highest_first: bool) -> Parsed<'a, List<'a, Feature<'a>>> {
+    list(true, 6, highest_first.into(), |input| feature(highest_first, input))(input)
+}
+
+fn feature(highest_first: bool, input: Input<'_>) -> Parsed<'_, Feature<'_>> {
+    let (input, (name, first, second, ())) =
+        (text(true), int16, int16, no_tags(true)).parse(input)?;
+    let (min, max) = if highest_first { (second, first) } else { (first, second) };
+    Ok((input, Feature { name, min, max }))
+}
+
+/// The layout of a feature is 1 if its highest level comes first.
+impl<'a> sealed::Read<'a> for Feature<'a> {
+    fn read(layout: i16, input: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        feature(layout == 1, input).ok().map(|(rest, feature)| (feature, rest))
+    }
 }

@@ -24,6 +24,7 @@ pub mod records;
 mod error;
 mod error_code;
 mod frame;
+mod list;
 mod names;
 mod read;
 mod versions;
@@ -34,6 +35,7 @@ pub use error_code::ErrorCode;
 pub use frame::{
     FrameError, PREFIX, RequestHeader, correlation_id, frame_length, split_frame, split_response,
 };
+pub use list::{Element, Elements, List};
 pub use names::{InvalidTopicName, MAX_TOPIC_NAME, NodeId, Topic, TopicId, check_topic_name};
 pub use records::{BatchReader, FrozenBatch, Header, RecordBatch, RecordRef};
 pub use versions::{

@@ -7,10 +7,11 @@ use nom::Parser;
 use crate::error::{DecodeError, EncodeError, Malformed};
 use crate::error_code::ErrorCode;
 use crate::frame::{self, RequestHeader};
+use crate::list::{List, list, sealed};
 use crate::names::{NodeId, TopicId};
 use crate::read::{
-    Input, Parsed, array, bad, boolean, count, int16, int32, no_tags, nullable_text, since, take,
-    text, whole,
+    Input, Parsed, bad, boolean, count, int16, int32, no_tags, nullable_text, since, take, text,
+    whole,
 };
 use crate::versions::{Api, METADATA_BY_ID};
 use crate::write::{
@@ -116,13 +117,13 @@ pub struct Response<'a> {
     /// How long the broker wants no requests, in milliseconds.
     pub throttle_ms: i32,
     /// The living brokers.
-    pub brokers: Vec<Broker<'a>>,
+    pub brokers: List<'a, Broker<'a>>,
     /// Id of the cluster, since version 2.
     pub cluster_id: Option<&'a str>,
     /// The controller, if it is known.
     pub controller: Option<NodeId>,
     /// The topics that were asked for.
-    pub topics: Vec<TopicInfo<'a>>,
+    pub topics: List<'a, TopicInfo<'a>>,
     /// Error of the whole response, since version 13: REBOOTSTRAP_REQUIRED (KIP-1102).
     pub error: ErrorCode,
 }
@@ -150,17 +151,17 @@ pub struct Broker<'a> {
 /// One topic.
 ///
 /// ```
-/// use candor_wire::{ErrorCode, metadata::TopicInfo};
+/// use candor_wire::{ErrorCode, List, metadata::TopicInfo};
 /// let missing = TopicInfo {
 ///     error: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
 ///     name: Some("orders"),
 ///     id: None,
 ///     is_internal: false,
-///     partitions: vec![],
+///     partitions: List::default(),
 /// };
 /// assert!(!missing.error.is_none());
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopicInfo<'a> {
     /// Why there is no more to tell, or NONE.
     pub error: ErrorCode,
@@ -171,7 +172,7 @@ pub struct TopicInfo<'a> {
     /// Whether it is Kafka's own.
     pub is_internal: bool,
     /// Its partitions, in the broker's order.
-    pub partitions: Vec<Partition<'a>>,
+    pub partitions: List<'a, Partition<'a>>,
 }
 
 /// One partition.
@@ -241,10 +242,10 @@ impl<'a> Response<'a> {
 fn response(version: i16, input: Input<'_>) -> Parsed<'_, Response<'_>> {
     let flexible = Api::Metadata.flexible(version);
     let (input, throttle_ms) = since(version >= 3, 0, int32)(input)?;
-    let (input, brokers) = array(flexible, 11, |i| broker(flexible, i))(input)?;
+    let (input, brokers) = brokers(flexible)(input)?;
     let (input, cluster_id) = since(version >= 2, None, nullable_text(flexible))(input)?;
     let (input, controller) = int32(input)?;
-    let (input, topics) = array(flexible, 9, |i| topic(version, i))(input)?;
+    let (input, topics) = list(flexible, 9, version, |i| topic(version, i))(input)?;
     let (input, _) = since((8..=10).contains(&version), 0, int32)(input)?;
     let (input, error) = since(version >= 13, 0, int16)(input)?;
     let (input, ()) = no_tags(flexible)(input)?;
@@ -253,8 +254,33 @@ fn response(version: i16, input: Input<'_>) -> Parsed<'_, Response<'_>> {
     Ok((input, Response { throttle_ms, brokers, cluster_id, controller, topics, error }))
 }
 
-/// A broker's address, as Metadata and the node endpoints of Produce have it.
-pub(crate) fn broker(flexible: bool, input: Input<'_>) -> Parsed<'_, Broker<'_>> {
+/// Brokers' addresses, as Metadata and the node endpoints of Produce have them.
+pub(crate) fn brokers<'a>(
+    flexible: bool,
+) -> impl FnMut(Input<'a>) -> Parsed<'a, List<'a, Broker<'a>>> {
+    list(flexible, 11, flexible.into(), move |input| broker(flexible, input))
+}
+
+/// The layout of a broker is 1 in flexible versions.
+impl<'a> sealed::Read<'a> for Broker<'a> {
+    fn read(layout: i16, input: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        broker(layout == 1, input).ok().map(|(rest, broker)| (broker, rest))
+    }
+}
+
+impl<'a> sealed::Read<'a> for TopicInfo<'a> {
+    fn read(layout: i16, input: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        topic(layout, input).ok().map(|(rest, topic)| (topic, rest))
+    }
+}
+
+impl<'a> sealed::Read<'a> for Partition<'a> {
+    fn read(layout: i16, input: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        partition(layout, input).ok().map(|(rest, partition)| (partition, rest))
+    }
+}
+
+fn broker(flexible: bool, input: Input<'_>) -> Parsed<'_, Broker<'_>> {
     let (rest, (node, host, port, rack, ())) =
         (int32, text(flexible), int32, nullable_text(flexible), no_tags(flexible)).parse(input)?;
     match (NodeId::new(node), u16::try_from(port)) {
@@ -279,7 +305,7 @@ fn topic(version: i16, input: Input<'_>) -> Parsed<'_, TopicInfo<'_>> {
     };
     let (input, id) = since(version >= 10, None, topic_id)(input)?;
     let (input, is_internal) = boolean(input)?;
-    let (input, partitions) = array(flexible, 18, |i| partition(version, i))(input)?;
+    let (input, partitions) = list(flexible, 18, version, |i| partition(version, i))(input)?;
     let (input, _) = since(version >= 8, 0, int32)(input)?;
     let (input, ()) = no_tags(flexible)(input)?;
     Ok((input, TopicInfo { error: ErrorCode(error), name, id, is_internal, partitions }))

@@ -10,32 +10,38 @@ use candor_wire::{
 };
 use proptest::prelude::*;
 
+/// Visits every element.
+fn visit<'a, T: candor_wire::Element<'a>>(list: candor_wire::List<'a, T>) -> usize {
+    assert_eq!(list.iter().count(), list.len());
+    list.len()
+}
+
 /// Decodes, visits everything that can be visited, and says how many elements were given room.
 fn decode(api: Api, version: i16, body: &[u8]) -> Result<usize, DecodeError> {
     match api {
         Api::ApiVersions => api_versions::Response::decode(version, body).map(|response| {
             let _ = response.fallback();
             response.apis.capacity()
-                + response.supported_features.capacity()
-                + response.finalized_features.capacity()
+                + visit(response.supported_features)
+                + visit(response.finalized_features)
         }),
         Api::Metadata => metadata::Response::decode(version, body).map(|response| {
-            let partitions = |topic: &metadata::TopicInfo<'_>| {
+            let partitions = |topic: metadata::TopicInfo<'_>| {
                 topic
                     .partitions
                     .iter()
                     .for_each(|p| assert_eq!(p.offline.iter().count(), p.offline.len()));
-                topic.partitions.capacity()
+                visit(topic.partitions)
             };
-            response.brokers.capacity()
-                + response.topics.capacity()
+            visit(response.brokers)
+                + visit(response.topics)
                 + response.topics.iter().map(partitions).sum::<usize>()
         }),
         Api::InitProducerId => init_producer_id::Response::decode(version, body).map(|_| 0),
         Api::Produce => produce::Response::decode(version, body).map(|response| {
             let visited = response.partitions().map(|p| 1 + p.record_errors.count()).sum::<usize>();
             assert!(visited <= body.len());
-            response.node_endpoints.capacity()
+            visit(response.node_endpoints)
         }),
     }
 }

@@ -27,6 +27,23 @@ impl<'a> Feed<'a> {
         i16::from_be_bytes([self.byte(), self.byte()])
     }
 
+    pub(crate) fn i32(&mut self) -> i32 {
+        i32::from_be_bytes([self.byte(), self.byte(), self.byte(), self.byte()])
+    }
+
+    pub(crate) fn i64(&mut self) -> i64 {
+        i64::from(self.i32()) << 32 | i64::from(self.i32() as u32)
+    }
+
+    /// Some text, mostly short.
+    pub(crate) fn text(&mut self) -> String {
+        let length = match self.byte() {
+            255 => 200,
+            byte => usize::from(byte % 12),
+        };
+        String::from_utf8_lossy(self.take(length)).into_owned()
+    }
+
     /// At most so many bytes.
     pub(crate) fn take(&mut self, n: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(n.min(self.0.len()));

@@ -13,7 +13,9 @@ mod wire;
 pub use peer::{peer, peer_under};
 pub use schedule::{schedule, schedule_under};
 pub use tally::Tally;
-pub use wire::{api_versions, batch, frames, init_producer_id, metadata, produce};
+pub use wire::{
+    api_versions, batch, frames, init_producer_id, metadata, produce, requests, responses,
+};
 
 /// What a target does with the fuzzer's bytes.
 ///
@@ -31,6 +33,8 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("init_producer_id", init_producer_id),
     ("produce", produce),
     ("batch", batch),
+    ("requests", requests),
+    ("responses", responses),
     ("peer", peer),
     ("schedule", schedule),
 ];

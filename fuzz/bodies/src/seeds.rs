@@ -30,7 +30,7 @@ fn seed(target: &'static str, name: impl Into<String>, bytes: impl Into<Vec<u8>>
 /// All of them.
 pub fn all() -> Vec<Seed> {
     let parts = [frames(), api_versions(), metadata(), identities(), produce(), batches()];
-    let machines = [peers(), schedules()];
+    let machines = [talk("requests"), talk("responses"), peers(), schedules()];
     parts.into_iter().chain(machines).flatten().collect()
 }
 
@@ -219,6 +219,21 @@ fn batches() -> Vec<Seed> {
         one("wrong-checksum", 0, [&three[..length - 1], &[1]].concat()),
         one("cut", 0, halved(&three).to_vec()),
     ]
+}
+
+/// Some of every API, in the oldest, a middle and the newest version.
+fn talk(target: &'static str) -> Vec<Seed> {
+    let versions = [("api-versions", [0, 3, 5]), ("metadata", [0, 8, 12])];
+    let more = [("init-producer-id", [0, 2, 5]), ("produce", [0, 6, 10])];
+    let all = versions.into_iter().chain(more).zip([2, 1, 3, 0]);
+    let bytes =
+        |api, version| [api, version].into_iter().chain((0..60_u32).map(|n| (n * 37 % 251) as u8));
+    all.flat_map(|((name, versions), api)| {
+        versions.map(|version| {
+            seed(target, format!("{name}-{version}"), bytes(api, version).collect::<Vec<_>>())
+        })
+    })
+    .collect()
 }
 
 /// Newest versions, a peer that behaves by itself as far as it can, and roomy limits.

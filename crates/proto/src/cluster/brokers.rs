@@ -50,6 +50,9 @@ struct Peer {
     lanes: BTreeSet<LaneKey>,
 }
 
+/// So many brokers are remembered without a reason.
+const FEW: usize = 128;
+
 /// Waits between tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Redial {
@@ -73,20 +76,26 @@ impl Brokers {
         Self { peers, redial, tries: 0 }
     }
 
-    /// Takes in the brokers of a metadata answer. Those that it does not name are forgotten, unless
-    /// something still hangs on them. Gives the connections to addresses that are no longer right.
+    /// Takes in the brokers of a metadata answer: the first [`FEW`], and whoever else is `wanted` or
+    /// in use, since a list of many costs more memory than its bytes. Those that it does not name
+    /// are forgotten, unless something still hangs on them. `moved` hears of the connections to
+    /// addresses that are no longer right.
     pub(crate) fn take_list(
         &mut self,
         brokers: impl IntoIterator<Item = (NodeId, Address)>,
-    ) -> Vec<RouteId> {
+        wanted: &BTreeSet<NodeId>,
+        mut moved: impl FnMut(RouteId),
+    ) {
         for (endpoint, peer) in &mut self.peers {
             peer.listed = matches!(endpoint, Endpoint::Seed(_));
         }
-        let moved =
-            brokers.into_iter().filter_map(|(node, address)| self.take_address(node, address));
-        let moved = moved.collect();
-        self.peers.retain(|_, peer| peer.is_needed());
-        moved
+        for (at, (node, address)) in brokers.into_iter().enumerate() {
+            let in_use = || self.peers.get(&Endpoint::Broker(node)).is_some_and(Peer::is_in_use);
+            if at < FEW || wanted.contains(&node) || in_use() {
+                self.take_address(node, address).into_iter().for_each(&mut moved);
+            }
+        }
+        self.peers.retain(|_, peer| peer.listed || peer.is_in_use());
     }
 
     /// Takes in one broker's address; gives the connection to the address that it had before.
@@ -246,8 +255,8 @@ impl Peer {
         }
     }
 
-    fn is_needed(&self) -> bool {
-        self.listed || !self.lanes.is_empty() || matches!(self.dial, Dial::Open(_))
+    fn is_in_use(&self) -> bool {
+        !self.lanes.is_empty() || matches!(self.dial, Dial::Open(_))
     }
 }
 
@@ -269,6 +278,23 @@ mod tests {
         Brokers::new(vec![address(1), address(2)], redial)
     }
 
+    fn take_list(brokers: &mut Brokers, list: impl IntoIterator<Item = (NodeId, Address)>) {
+        brokers.take_list(list, &BTreeSet::from([node(1_000)]), |_| ());
+    }
+
+    #[test]
+    fn of_very_many_brokers_those_that_matter_are_remembered() {
+        let mut brokers = brokers();
+        take_list(&mut brokers, (0..2_000).map(|id| (node(id), address(9092))));
+        assert_eq!(brokers.listed(), FEW + 1);
+        assert!(brokers.attach(node(1_000), LaneKey(0)), "it was wanted");
+        assert!(!brokers.attach(node(1_001), LaneKey(0)));
+        let list = (0..2_000).map(|id| (node(3_000 - id), address(9092)));
+        brokers.take_list(list, &BTreeSet::new(), |_| ());
+        assert_eq!(brokers.listed(), FEW);
+        assert!(brokers.attach(node(1_000), LaneKey(1)), "a lane hangs on it");
+    }
+
     const NOW: Instant = Instant::from_millis(1000);
 
     /// Dials, fails, and lets the wait pass.
@@ -288,7 +314,7 @@ mod tests {
         assert_eq!(brokers.dial_anybody([].into_iter()), Some(Endpoint::Seed(1)));
         fail(&mut brokers, Endpoint::Seed(1), 2);
         assert_eq!(brokers.dial_anybody([].into_iter()), Some(Endpoint::Seed(0)));
-        brokers.take_list([(node(5), address(5))]);
+        take_list(&mut brokers, [(node(5), address(5))]);
         assert_eq!(brokers.dial_anybody([].into_iter()), Some(Endpoint::Broker(node(5))));
         fail(&mut brokers, Endpoint::Broker(node(5)), 3);
         assert!(matches!(brokers.dial_anybody([].into_iter()), Some(Endpoint::Seed(_))));
@@ -316,10 +342,10 @@ mod tests {
     #[test]
     fn a_new_address_is_dialled_at_once() {
         let mut brokers = brokers();
-        brokers.take_list([(node(5), address(5))]);
+        take_list(&mut brokers, [(node(5), address(5))]);
         brokers.opening(Endpoint::Broker(node(5)), RouteId(1)).unwrap();
         brokers.closed(Endpoint::Broker(node(5)), RouteId(1), NOW, true);
-        brokers.take_list([(node(5), address(6))]);
+        take_list(&mut brokers, [(node(5), address(6))]);
         let dialled = brokers.opening(Endpoint::Broker(node(5)), RouteId(2));
         assert_eq!(dialled, Some(address(6)));
     }
@@ -327,12 +353,12 @@ mod tests {
     #[test]
     fn a_broker_that_is_gone_is_kept_while_lanes_hang_on_it() {
         let mut brokers = brokers();
-        brokers.take_list([(node(5), address(5))]);
+        take_list(&mut brokers, [(node(5), address(5))]);
         assert!(brokers.attach(node(5), LaneKey(0)));
-        brokers.take_list([(node(6), address(6))]);
+        take_list(&mut brokers, [(node(6), address(6))]);
         assert!(brokers.wants_dial(Endpoint::Broker(node(5))));
         brokers.detach(node(5), LaneKey(0));
-        brokers.take_list([(node(6), address(6))]);
+        take_list(&mut brokers, [(node(6), address(6))]);
         assert!(!brokers.attach(node(5), LaneKey(0)));
         assert_eq!(brokers.listed(), 1);
     }

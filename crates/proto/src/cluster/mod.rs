@@ -22,16 +22,16 @@ use crate::router::TopicKey;
 /// Metadata below this version may tell stale leader epochs (`hasReliableLeaderEpochs`).
 const RELIABLE_EPOCHS: i16 = 9;
 
-/// What an answer changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What an answer changed, in the order in which it is to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Change {
-    /// The topic has partitions: its unrouted queue may go.
-    Routable(TopicKey),
+    /// The connection goes to an address that its broker no longer has.
+    Moved(RouteId),
     /// The topic was deleted and made anew (S18).
     Recreated(TopicKey),
     /// The cluster will never take records for it (U1).
     Refused(TopicKey, ErrorCode),
-    /// Another leader or epoch is followed.
+    /// Another leader or epoch is followed, of a partition with a lane.
     Leader(TopicKey, i32),
     /// The partition's leader is confirmed (K5, L4).
     Confirmed(TopicKey, i32, LeaderEpoch),
@@ -39,8 +39,8 @@ pub(crate) enum Change {
     AskAnother(TopicKey),
     /// Nor are two from the same broker: ask another after a wait.
     Undecided(TopicKey),
-    /// The connection goes to an address that its broker no longer has.
-    Moved(RouteId),
+    /// The topic has partitions: its unrouted queue may go.
+    Routable(TopicKey),
 }
 
 /// What is known of the cluster.
@@ -162,25 +162,28 @@ impl Cluster {
         found.is_some_and(|topic| topic.take_hint(partition, told))
     }
 
-    /// Takes in a metadata answer.
+    /// Takes in a metadata answer. `ours` tells which partitions have a lane: of the others only
+    /// their leaders are kept.
     pub(crate) fn take<R: Rules>(
         &mut self,
         answer: &metadata::Response<'_>,
         version: i16,
         by: Source,
-    ) -> Result<Vec<Change>, Fault> {
+        ours: impl Fn(TopicKey, i32) -> bool,
+    ) -> Result<BTreeSet<Change>, Fault> {
         if answer.error == ErrorCode::REBOOTSTRAP_REQUIRED {
             return Err(Fault::Rebootstrap);
         }
         self.take_cluster_id(answer.cluster_id)?;
-        let brokers = answer.brokers.iter().filter_map(|broker| {
-            let address = Address::new(broker.host, i32::from(broker.port))?;
-            Some((broker.node, address))
-        });
-        let mut changes: Vec<_> =
-            self.brokers.take_list(brokers).into_iter().map(Change::Moved).collect();
-        for info in &answer.topics {
-            self.take_topic::<R>(info, version, by, &mut changes);
+        let mut changes = BTreeSet::new();
+        self.take_brokers(answer, &ours, &mut changes);
+        let mut seen = BTreeSet::new();
+        for info in answer.topics {
+            let Some(key) = info.name.and_then(|name| self.find(name)) else { continue };
+            // Nobody tells of a topic twice; if somebody does, the first time counts.
+            if seen.insert(key) {
+                self.take_topic::<R>(key, &info, version, by, &ours, &mut changes);
+            }
         }
         for change in &changes {
             if let Change::Leader(topic, partition) | Change::Confirmed(topic, partition, _) =
@@ -190,6 +193,25 @@ impl Cluster {
             }
         }
         Ok(changes)
+    }
+
+    fn take_brokers(
+        &mut self,
+        answer: &metadata::Response<'_>,
+        ours: &impl Fn(TopicKey, i32) -> bool,
+        changes: &mut BTreeSet<Change>,
+    ) {
+        let mut wanted = BTreeSet::new();
+        for info in answer.topics {
+            let Some(key) = info.name.and_then(|name| self.find(name)) else { continue };
+            let with_lane = info.partitions.iter().filter(|one| ours(key, one.index));
+            wanted.extend(with_lane.filter_map(|one| one.leader));
+        }
+        let brokers = answer.brokers.iter().filter_map(|broker| {
+            let address = Address::new(broker.host, i32::from(broker.port))?;
+            Some((broker.node, address))
+        });
+        self.brokers.take_list(brokers, &wanted, |conn| _ = changes.insert(Change::Moved(conn)));
     }
 
     /// BRK-18: one cluster for life.
@@ -206,43 +228,50 @@ impl Cluster {
 
     fn take_topic<R: Rules>(
         &mut self,
+        key: TopicKey,
         info: &metadata::TopicInfo<'_>,
         version: i16,
         by: Source,
-        changes: &mut Vec<Change>,
+        ours: &impl Fn(TopicKey, i32) -> bool,
+        changes: &mut BTreeSet<Change>,
     ) {
-        let Some(key) = info.name.and_then(|name| self.find(name)) else { return };
         let rule = Agreement { age: self.age, alone: self.brokers.listed() <= 1 };
         let Some(topic) = self.topics.get_mut(key.0 as usize) else { return };
         if matches!(
             info.error,
             ErrorCode::INVALID_TOPIC_EXCEPTION | ErrorCode::TOPIC_AUTHORIZATION_FAILED
         ) {
-            changes.push(Change::Refused(key, info.error));
+            changes.insert(Change::Refused(key, info.error));
             return;
         }
         if !info.error.is_none() || info.partitions.is_empty() {
             return;
         }
         match topic.take_id(info.id, by, rule) {
-            IdChange::Stale => return changes.push(Change::AskAnother(key)),
-            IdChange::Undecided => return changes.push(Change::Undecided(key)),
-            IdChange::Recreated => changes.push(Change::Recreated(key)),
+            IdChange::Stale => {
+                changes.insert(Change::AskAnother(key));
+                return;
+            }
+            IdChange::Undecided => {
+                changes.insert(Change::Undecided(key));
+                return;
+            }
+            IdChange::Recreated => _ = changes.insert(Change::Recreated(key)),
             IdChange::Same => {}
         }
-        let leaders = leaders(&info.partitions, version);
-        topic.take_leaders::<R>(&leaders, by, rule, |partition, heard| match heard {
-            Heard::Nothing => {}
-            Heard::Waiting => changes.push(Change::Undecided(key)),
-            Heard::Changed => changes.push(Change::Leader(key, partition)),
-            Heard::AskAnother => changes.push(Change::AskAnother(key)),
-            Heard::Confirmed => {
-                let told = leaders.get(partition as usize).copied().flatten();
-                let epoch = told.map_or(LeaderEpoch::UNKNOWN, |told| told.epoch);
-                changes.push(Change::Confirmed(key, partition, epoch));
-            }
+        let leaders = info.partitions.iter().map(|one| (one.index, told(&one, version)));
+        topic.take_leaders::<R>(leaders, by, rule, |partition, told, heard| {
+            let ours = || ours(key, partition);
+            let change = match heard {
+                Heard::Nothing => None,
+                Heard::Waiting => Some(Change::Undecided(key)),
+                Heard::Changed => ours().then_some(Change::Leader(key, partition)),
+                Heard::AskAnother => Some(Change::AskAnother(key)),
+                Heard::Confirmed => ours().then_some(Change::Confirmed(key, partition, told.epoch)),
+            };
+            changes.extend(change);
         });
-        changes.push(Change::Routable(key));
+        changes.insert(Change::Routable(key));
     }
 
     /// What is asked for until it is answered: topics with open questions.
@@ -251,22 +280,11 @@ impl Cluster {
     }
 }
 
-/// Leaders by index. Indexes beyond the number of entries are not believed: partitions count from 0
-/// without gaps.
-fn leaders(partitions: &[metadata::Partition<'_>], version: i16) -> Vec<Option<Told>> {
-    let mut leaders = vec![None; partitions.len()];
-    for partition in partitions {
-        let index = usize::try_from(partition.index).ok();
-        if let Some(slot) = index.and_then(|index| leaders.get_mut(index)) {
-            let epoch = if version < RELIABLE_EPOCHS {
-                LeaderEpoch::UNKNOWN
-            } else {
-                partition.leader_epoch
-            };
-            *slot = Some(Told { leader: partition.leader, epoch });
-        }
-    }
-    leaders
+/// What an answer of this version tells of a partition's leader.
+const fn told(partition: &metadata::Partition<'_>, version: i16) -> Told {
+    let reliable = version >= RELIABLE_EPOCHS;
+    let epoch = if reliable { partition.leader_epoch } else { LeaderEpoch::UNKNOWN };
+    Told { leader: partition.leader, epoch }
 }
 
 #[cfg(test)]
@@ -275,29 +293,18 @@ mod tests {
 
     use super::*;
 
-    fn told(index: i32, epoch: i32) -> metadata::Partition<'static> {
-        metadata::Partition {
+    #[test]
+    fn old_metadata_tells_no_epochs() {
+        let partition = metadata::Partition {
             error: ErrorCode::NONE,
-            index,
+            index: 0,
             leader: NodeId::new(1),
-            leader_epoch: LeaderEpoch(epoch),
+            leader_epoch: LeaderEpoch(7),
             replicas: metadata::Nodes::default(),
             in_sync: metadata::Nodes::default(),
             offline: metadata::Nodes::default(),
-        }
-    }
-
-    #[test]
-    fn old_metadata_tells_no_epochs() {
-        let epoch = |version| leaders(&[told(0, 7)], version)[0].map(|told| told.epoch);
-        assert_eq!(epoch(8), Some(LeaderEpoch::UNKNOWN));
-        assert_eq!(epoch(9), Some(LeaderEpoch(7)));
-    }
-
-    #[test]
-    fn partitions_that_cannot_be_are_not_believed() {
-        let leaders = leaders(&[told(1, 3), told(i32::MAX, 3), told(-1, 3)], 12);
-        let known: Vec<_> = leaders.iter().map(Option::is_some).collect();
-        assert_eq!(known, [false, true, false]);
+        };
+        assert_eq!(told(&partition, 8).epoch, LeaderEpoch::UNKNOWN);
+        assert_eq!(told(&partition, 9).epoch, LeaderEpoch(7));
     }
 }

@@ -64,10 +64,16 @@ struct Question {
     first: Option<Source>,
 }
 
-/// One partition's leader.
+/// One partition's leader: small, since a topic may have very many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Partition {
     followed: Told,
+    doubt: Option<Box<Doubt>>,
+}
+
+/// What is not settled about a partition's leader.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Doubt {
     older: Option<Once>,
     question: Option<Question>,
 }
@@ -90,7 +96,7 @@ pub(crate) enum Heard {
 impl Partition {
     const fn new() -> Self {
         let followed = Told { leader: None, epoch: LeaderEpoch::UNKNOWN };
-        Self { followed, older: None, question: None }
+        Self { followed, doubt: None }
     }
 
     /// The leader that is followed, and its epoch.
@@ -99,8 +105,20 @@ impl Partition {
     }
 
     /// The lane doubts its leader; only answers to requests after number `after` count.
-    pub(crate) const fn ask(&mut self, after: u64) {
-        self.question = Some(Question { after, first: None });
+    pub(crate) fn ask(&mut self, after: u64) {
+        self.doubt().question = Some(Question { after, first: None });
+    }
+
+    fn doubt(&mut self) -> &mut Doubt {
+        self.doubt.get_or_insert_default()
+    }
+
+    /// Nothing older is believed any more.
+    fn forget_older(&mut self) {
+        self.doubt = self.doubt.take().and_then(|mut doubt| {
+            doubt.older = None;
+            doubt.question.is_some().then_some(doubt)
+        });
     }
 
     /// A leader hint of a Produce response (KIP-951): followed only if it is newer. S21.
@@ -115,14 +133,14 @@ impl Partition {
     /// A metadata answer. `alone`: there is only one broker that could be asked.
     fn hear<R: Rules>(&mut self, told: Told, by: Source, age: Span, alone: bool) -> Heard {
         if told == self.followed {
-            self.older = None;
+            self.forget_older();
             return self.answer(by, age, alone);
         }
         if R::follows_leader(self.followed.epoch, told.epoch) {
             self.follow(told);
             return Heard::Changed;
         }
-        match self.older {
+        match self.doubt.as_ref().and_then(|doubt| doubt.older) {
             Some(once) if once.told == told => match once.by.and(by, age) {
                 Together::Two => {
                     self.follow(told);
@@ -133,17 +151,20 @@ impl Partition {
             },
             Some(_) | None => {}
         }
-        self.older = Some(Once { told, by });
+        self.doubt().older = Some(Once { told, by });
         Heard::AskAnother
     }
 
     fn follow(&mut self, told: Told) {
-        *self = Self { followed: told, older: None, question: None };
+        *self = Self { followed: told, doubt: None };
     }
 
     /// The lane's question, and an answer that names the leader it has.
     fn answer(&mut self, by: Source, age: Span, alone: bool) -> Heard {
-        let Some(question) = &mut self.question else { return Heard::Nothing };
+        let doubt = self.doubt.as_deref_mut();
+        let Some(question) = doubt.and_then(|doubt| doubt.question.as_mut()) else {
+            return Heard::Nothing;
+        };
         if by.request <= question.after || self.followed.leader.is_none() {
             return Heard::Nothing;
         }
@@ -157,7 +178,7 @@ impl Partition {
                 return Heard::AskAnother;
             }
         }
-        self.question = None;
+        self.doubt = None;
         Heard::Confirmed
     }
 }
@@ -260,20 +281,23 @@ impl Topic {
     }
 
     /// Takes in the leaders of an answer; `on` hears of every partition that it told of. Partitions
-    /// that are no longer told stay as they are (rule U2).
+    /// that are no longer told stay as they are (rule U2). Indexes beyond the number of entries are
+    /// not believed: partitions count from 0 without gaps.
     pub(crate) fn take_leaders<R: Rules>(
         &mut self,
-        told: &[Option<Told>],
+        told: impl ExactSizeIterator<Item = (i32, Told)>,
         by: Source,
         rule: Agreement,
-        mut on: impl FnMut(i32, Heard),
+        mut on: impl FnMut(i32, Told, Heard),
     ) {
-        while self.partitions.len() < told.len() {
-            self.partitions.push(Partition::new());
-        }
-        for (index, (partition, told)) in self.partitions.iter_mut().zip(told).enumerate() {
-            if let Some(told) = *told {
-                on(index as i32, partition.hear::<R>(told, by, rule.age, rule.alone));
+        let known = told.len();
+        let more = known.saturating_sub(self.partitions.len());
+        self.partitions.reserve_exact(more);
+        self.partitions.extend((0..more).map(|_| Partition::new()));
+        for (index, told) in told {
+            let place = usize::try_from(index).ok().filter(|place| *place < known);
+            if let Some(partition) = place.and_then(|place| self.partitions.get_mut(place)) {
+                on(index, told, partition.hear::<R>(told, by, rule.age, rule.alone));
             }
         }
         self.updated = Some(by.at);
@@ -324,15 +348,23 @@ mod tests {
 
     fn topic(partitions: &[Told]) -> Topic {
         let mut topic = Topic::new("t".into(), Instant::EPOCH);
-        let told: Vec<_> = partitions.iter().copied().map(Some).collect();
-        topic.take_leaders::<Honest>(&told, by(1, 0, 1), RULE, |_, _| ());
+        let told: Vec<_> = (0..).zip(partitions.iter().copied()).collect();
+        topic.take_leaders::<Honest>(told.into_iter(), by(1, 0, 1), RULE, |_, _, _| ());
         topic
     }
 
     fn hear(topic: &mut Topic, told: Told, by: Source) -> Heard {
         let mut heard = Heard::Nothing;
-        topic.take_leaders::<Honest>(&[Some(told)], by, RULE, |_, h| heard = h);
+        topic.take_leaders::<Honest>([(0, told)].into_iter(), by, RULE, |_, _, h| heard = h);
         heard
+    }
+
+    #[test]
+    fn partitions_that_cannot_be_are_not_believed() {
+        let mut topic = Topic::new("t".into(), Instant::EPOCH);
+        let answer = [(1, told(1, 3)), (i32::MAX, told(1, 3)), (-1, told(1, 3))];
+        topic.take_leaders::<Honest>(answer.into_iter(), by(1, 0, 1), RULE, |_, _, _| ());
+        assert_eq!((topic.count(), topic.led()), (3, &[1][..]));
     }
 
     #[test]

@@ -310,6 +310,10 @@ impl Connection {
         }
         let split = candor_wire::split_frame(&mut self.incoming, terms.max_response);
         let Some(frame) = split.map_err(Fault::Frame)? else { return Ok(None) };
+        if self.incoming.is_empty() {
+            // The empty rest would keep the memory of everything before it.
+            self.incoming = BytesMut::new();
+        }
         let Some(first) = self.open.front() else { return Err(Fault::Unasked) };
         let (correlation, body) =
             candor_wire::split_response(first.request.api(), first.version, &frame)

@@ -9,7 +9,7 @@ use candor_wire::{Topic, init_producer_id, metadata, produce};
 
 use super::{Chore, Producer};
 use crate::address::Address;
-use crate::cluster::Told;
+use crate::cluster;
 use crate::connection::{Body, Conn, Entry, Request};
 use crate::fault::Fault;
 use crate::io::{Notice, Output};
@@ -85,21 +85,19 @@ impl<R: Rules> Producer<R> {
         response: &produce::Response<'_>,
     ) -> Result<(), Fault> {
         self.throttle(now, conn, response.throttle_ms);
-        let told = Answers::read(response);
-        let mut asked = 0;
-        for entry in entries {
-            let name = self.cluster.name(entry.topic);
-            let topic = entry.topic_id.map_or(Topic::Name(&name), Topic::Id);
-            let found = told.get(topic, entry.partition);
-            asked += usize::from(found.is_some());
-            let answer = found.flatten();
+        let names: Vec<_> = entries.iter().map(|entry| self.cluster.name(entry.topic)).collect();
+        let asked = entries.iter().zip(&names).map(|(entry, name)| {
+            (entry.topic_id.map_or(Topic::Name(name), Topic::Id), entry.partition)
+        });
+        let told = Answers::read(response, asked.clone());
+        for (entry, (topic, partition)) in entries.iter().zip(asked) {
+            let answer = told.get(topic, partition);
             self.answered(now, entry, answer);
             if let Some(answer) = answer {
                 self.take_hint(entry, answer, response);
             }
         }
-        let more_than_asked = told.told_twice || told.by_place.len() > asked;
-        if more_than_asked { Err(Fault::Contradiction) } else { Ok(()) }
+        if told.more_than_asked { Err(Fault::Contradiction) } else { Ok(()) }
     }
 
     fn answered(&mut self, now: Instant, entry: &Entry, answer: Option<&PartitionAnswer<'_>>) {
@@ -121,7 +119,7 @@ impl<R: Rules> Producer<R> {
         response: &produce::Response<'_>,
     ) {
         let Some(hint) = answer.current_leader else { return };
-        let told = Told { leader: Some(hint.node), epoch: hint.epoch };
+        let told = cluster::Told { leader: Some(hint.node), epoch: hint.epoch };
         if !self.cluster.hint(entry.topic, entry.partition, told) {
             return;
         }
@@ -135,39 +133,47 @@ impl<R: Rules> Producer<R> {
     }
 }
 
-/// A Produce answer by partition. What is told twice and differently is told not at all.
+/// What is told of a partition that was asked about.
+enum Told<'a> {
+    Nothing,
+    Once(PartitionAnswer<'a>),
+    /// Twice and differently: that is told not at all.
+    Unclear,
+}
+
+/// A Produce answer by partition. What was not asked is not kept.
 struct Answers<'a> {
-    by_place: BTreeMap<(Topic<'a>, i32), Option<PartitionAnswer<'a>>>,
-    told_twice: bool,
+    by_place: BTreeMap<(Topic<'a>, i32), Told<'a>>,
+    more_than_asked: bool,
 }
 
 impl<'a> Answers<'a> {
-    fn read(response: &produce::Response<'a>) -> Self {
-        let mut answers = Self { by_place: BTreeMap::new(), told_twice: false };
+    fn read(
+        response: &produce::Response<'a>,
+        asked: impl Iterator<Item = (Topic<'a>, i32)>,
+    ) -> Self {
+        let by_place = asked.map(|place| (place, Told::Nothing)).collect();
+        let mut answers = Self { by_place, more_than_asked: false };
         for answer in response.partitions() {
-            let place = (answer.topic, answer.index);
-            match answers.by_place.get_mut(&place) {
-                None => {
-                    answers.by_place.insert(place, Some(answer));
-                }
-                Some(before) => {
-                    answers.told_twice = true;
-                    if before.as_ref() != Some(&answer) {
-                        *before = None;
+            match answers.by_place.get_mut(&(answer.topic, answer.index)) {
+                Some(told @ Told::Nothing) => *told = Told::Once(answer),
+                Some(told) => {
+                    answers.more_than_asked = true;
+                    if !matches!(told, Told::Once(before) if *before == answer) {
+                        *told = Told::Unclear;
                     }
                 }
+                None => answers.more_than_asked = true,
             }
         }
         answers
     }
 
-    /// What is told of a partition; inside, the answer if it is usable.
-    fn get<'s>(
-        &'s self,
-        topic: Topic<'s>,
-        partition: i32,
-    ) -> Option<Option<&'s PartitionAnswer<'s>>> {
-        let by_place: &'s BTreeMap<(Topic<'s>, i32), Option<PartitionAnswer<'s>>> = &self.by_place;
-        by_place.get(&(topic, partition)).map(Option::as_ref)
+    /// What is told of a partition, if it is usable.
+    fn get(&self, topic: Topic<'a>, partition: i32) -> Option<&PartitionAnswer<'a>> {
+        match self.by_place.get(&(topic, partition))? {
+            Told::Once(answer) => Some(answer),
+            Told::Nothing | Told::Unclear => None,
+        }
     }
 }

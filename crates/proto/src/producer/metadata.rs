@@ -143,7 +143,9 @@ impl<R: Rules> Producer<R> {
         self.throttle(now, conn, response.throttle_ms);
         let broker = self.connections.get(&conn).and_then(|c| c.endpoint.broker());
         let by = Source { broker, at: now, request: ask.number };
-        let changes = match self.cluster.take::<R>(response, version, by) {
+        let Self { cluster, lanes, .. } = self;
+        let ours = |topic, partition| lanes.find(topic, partition).is_some();
+        let changes = match cluster.take::<R>(response, version, by, ours) {
             Ok(changes) => changes,
             Err(fault) => {
                 self.cluster.asks.lost(now, ask);

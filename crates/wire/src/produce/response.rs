@@ -5,19 +5,19 @@ use nom::Parser;
 
 use crate::error::{DecodeError, Malformed};
 use crate::error_code::ErrorCode;
-use crate::metadata::{Broker, broker, topic_id};
+use crate::list::List;
+use crate::metadata::{Broker, brokers, topic_id};
 use crate::names::{NodeId, Topic};
 use crate::read::{
-    Input, Parsed, array, bad, count, int16, int32, int64, no_tags, nullable_text, since, skimmed,
-    tags, text, whole,
+    Input, Parsed, bad, count, int16, int32, int64, no_tags, nullable_text, since, skimmed, tags,
+    text, whole,
 };
 use crate::versions::{Api, PRODUCE_BY_ID};
 
 /// What the broker says of every partition of a Produce request.
 ///
 /// [`decode`](Self::decode) checks the whole body before it gives anything away, so that a frame
-/// which turns out to be broken has told nothing about its first partitions. It allocates for node
-/// endpoints only, which come with NOT_LEADER_OR_FOLLOWER.
+/// which turns out to be broken has told nothing about its first partitions. It allocates nothing.
 ///
 /// ```
 /// use candor_wire::{Topic, produce::Response};
@@ -38,7 +38,7 @@ pub struct Response<'a> {
     /// How long the broker wants no requests, in milliseconds.
     pub throttle_ms: i32,
     /// Addresses of the leaders that the answers hint at, since version 10 (KIP-951).
-    pub node_endpoints: Vec<Broker<'a>>,
+    pub node_endpoints: List<'a, Broker<'a>>,
 }
 
 impl<'a> Response<'a> {
@@ -65,14 +65,12 @@ fn response(version: i16, input: Input<'_>) -> Parsed<'_, Response<'_>> {
     let flexible = Api::Produce.flexible(version);
     let (input, topics) = skimmed(flexible, 3, |i| topic(version, i))(input)?;
     let (input, throttle_ms) = int32(input)?;
-    let mut response = Response { version, topics, throttle_ms, node_endpoints: Vec::new() };
+    let mut response = Response { version, topics, throttle_ms, node_endpoints: List::default() };
     let endpoints = &mut response.node_endpoints;
     let (input, ()) = tags(flexible, |tag, data| match tag {
-        0 if version >= 10 => Some(
-            array(true, 11, |i| broker(true, i))
-                .parse(data)
-                .map(|(rest, brokers)| (rest, *endpoints = brokers)),
-        ),
+        0 if version >= 10 => {
+            Some(brokers(true)(data).map(|(rest, brokers)| (rest, *endpoints = brokers)))
+        }
         _ => None,
     })(input)?;
     Ok((input, response))

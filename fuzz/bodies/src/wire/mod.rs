@@ -1,13 +1,19 @@
-//! The parsers of `candor-wire`. What they accept is held against the simulator's codec, which was
-//! written by itself: it must read the same, and what it writes of it must be read the same again.
+//! The parsers of `candor-wire`, and what it writes. What they accept is held against the simulator's
+//! codec, which was written by itself: it must read the same, and what it writes of it must be read
+//! the same again. A third opinion is that of `kafka-protocol`.
 
 mod batch;
 mod frames;
+mod oracle;
+mod requests;
 mod responses;
+mod said;
 
 pub use batch::batch;
 pub use frames::frames;
+pub use requests::requests;
 pub use responses::{api_versions, init_producer_id, metadata, produce};
+pub use said::responses;
 
 use candor_sim::codec::{Malformed, Reader, is_flexible};
 use candor_wire::Api;

@@ -31,7 +31,7 @@ pub fn api_versions(data: &[u8]) {
     assert_eq!(versions_of(&again), ours);
 }
 
-fn versions_of(response: &api_versions::Response<'_>) -> codec::ApiVersionsResponse {
+pub(super) fn versions_of(response: &api_versions::Response<'_>) -> codec::ApiVersionsResponse {
     let range = |(api, range): &(i16, candor_wire::VersionRange)| codec::VersionRange {
         api: *api,
         min: range.min,
@@ -62,8 +62,8 @@ pub fn metadata(data: &[u8]) {
     assert_eq!(metadata_of(&again), ours);
 }
 
-fn metadata_of(response: &metadata::Response<'_>) -> codec::MetadataResponse {
-    let partition = |p: &metadata::Partition<'_>| codec::MetadataPartition {
+pub(super) fn metadata_of(response: &metadata::Response<'_>) -> codec::MetadataResponse {
+    let partition = |p: metadata::Partition<'_>| codec::MetadataPartition {
         error: p.error.0,
         index: p.index,
         leader: number(p.leader),
@@ -72,7 +72,7 @@ fn metadata_of(response: &metadata::Response<'_>) -> codec::MetadataResponse {
         isr: nodes(p.in_sync),
         offline: nodes(p.offline),
     };
-    let topic = |topic: &metadata::TopicInfo<'_>| codec::MetadataTopic {
+    let topic = |topic: metadata::TopicInfo<'_>| codec::MetadataTopic {
         error: topic.error.0,
         name: topic.name.map(str::to_owned),
         id: topic.id.map_or([0; 16], TopicId::bytes),
@@ -97,7 +97,7 @@ fn number(node: Option<NodeId>) -> i32 {
     node.map_or(-1, NodeId::get)
 }
 
-fn endpoint(broker: &metadata::Broker<'_>) -> codec::Endpoint {
+fn endpoint(broker: metadata::Broker<'_>) -> codec::Endpoint {
     codec::Endpoint {
         node: broker.node.get(),
         host: broker.host.to_owned(),
@@ -119,7 +119,7 @@ pub fn init_producer_id(data: &[u8]) {
     }
 }
 
-fn outcome(theirs: &codec::InitProducerIdResponse) -> Result<Identity, ErrorCode> {
+pub(super) fn outcome(theirs: &codec::InitProducerIdResponse) -> Result<Identity, ErrorCode> {
     let named = (ProducerId::new(theirs.producer_id), ProducerEpoch::new(theirs.producer_epoch));
     match (theirs.error, named) {
         (0, (Some(id), Some(epoch))) => Ok(Identity { id, epoch }),
@@ -143,7 +143,7 @@ pub fn produce(data: &[u8]) {
 }
 
 /// Every partition under a topic of its own.
-fn produced(response: &produce::Response<'_>) -> codec::ProduceResponse {
+pub(super) fn produced(response: &produce::Response<'_>) -> codec::ProduceResponse {
     let one = |answer: PartitionAnswer<'_>| {
         let told = PartitionResponse::from(&answer);
         assert_eq!(told.record_errors.len(), answer.record_errors.clone().count());

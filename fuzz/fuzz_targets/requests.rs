@@ -1,0 +1,4 @@
+//! libFuzzer's way into [`candor_fuzz_bodies::requests`].
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| candor_fuzz_bodies::requests(data));
