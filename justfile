@@ -45,7 +45,11 @@ swarm *ARGS:
 fuzz TARGET SECONDS="60":
     mkdir -p fuzz/target/corpus/{{TARGET}}
     cargo +nightly fuzz run {{TARGET}} fuzz/target/corpus/{{TARGET}} fuzz/corpus/{{TARGET}} -- \
-        -max_total_time={{SECONDS}} -max_len=1024
+        -max_total_time={{SECONDS}} -max_len=1024 -rss_limit_mb=1024
+
+# Fuzzes every target, one after the other.
+fuzz-all SECONDS="60":
+    for target in fuzz/corpus/*; do just fuzz "$(basename "$target")" {{SECONDS}} || exit 1; done
 
 # Everything that continuous integration runs.
 ci:

@@ -23,6 +23,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// What a crate depends on if a feature asks for it, and why.
+const OPTIONAL: &[(&str, &str, &str)] = &[(
+    "candor-sim",
+    "proptest",
+    "users' tests ask for `candor_sim::strategies`; nothing else does",
+)];
+
 /// The simulator's broker, codec and judge must not share code with the machine that they test.
 const INDEPENDENT: &[&str] = &["broker", "codec", "serve", "judge"];
 
@@ -30,7 +37,7 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+fn packages() -> Vec<serde_json::Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(root())
@@ -38,18 +45,37 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
         .expect("cargo metadata runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let packages = metadata["packages"].as_array().expect("packages");
+    metadata["packages"].as_array().expect("packages").clone()
+}
+
+/// What every crate depends on, tests not counted; or what it does if a feature asks for it.
+fn dependencies(optional: bool) -> BTreeMap<String, BTreeSet<String>> {
     let of = |package: &serde_json::Value| {
         let all = package["dependencies"].as_array().expect("dependencies");
         let shipped = all.iter().filter(|dependency| dependency["kind"].is_null());
+        let shipped = shipped.filter(|dependency| dependency["optional"] == optional);
         shipped.map(|d| d["name"].as_str().expect("name").to_owned()).collect()
     };
-    packages.iter().map(|p| (p["name"].as_str().expect("name").to_owned(), of(p))).collect()
+    packages().iter().map(|p| (p["name"].as_str().expect("name").to_owned(), of(p))).collect()
+}
+
+#[test]
+fn what_is_optional_has_a_reason_and_is_off() {
+    let optional = dependencies(true).into_iter();
+    let found: BTreeSet<_> =
+        optional.flat_map(|(of, all)| all.into_iter().map(move |one| (of.clone(), one))).collect();
+    let listed = OPTIONAL.iter().map(|(of, one, _)| ((*of).to_owned(), (*one).to_owned()));
+    assert_eq!(found, listed.collect());
+    for package in packages() {
+        let default = package["features"]["default"].as_array();
+        let name = &package["name"];
+        assert!(default.is_none_or(Vec::is_empty), "{name} has features that are on by default");
+    }
 }
 
 #[test]
 fn arrows_point_one_way() {
-    let dependencies = dependencies();
+    let dependencies = dependencies(false);
     for (name, allowed) in ARROWS {
         let found = dependencies.get(*name).unwrap_or_else(|| panic!("{name} is missing"));
         let allowed: BTreeSet<_> = allowed.iter().map(|name| (*name).to_owned()).collect();
@@ -61,7 +87,7 @@ fn arrows_point_one_way() {
 #[test]
 fn every_crate_is_covered() {
     let known: BTreeSet<_> = ARROWS.iter().map(|(name, _)| *name).collect();
-    for name in dependencies().keys() {
+    for name in dependencies(false).keys() {
         let outside = ["candor-cli", "candor-tests"].contains(&name.as_str());
         assert!(outside || known.contains(name.as_str()), "{name} has no row in ARROWS");
     }

@@ -10,5 +10,7 @@ pub mod judge;
 pub mod replay;
 pub mod search;
 pub mod serve;
+#[cfg(feature = "proptest")]
+pub mod strategies;
 pub mod swarm;
 pub mod timeline;

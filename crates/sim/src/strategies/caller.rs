@@ -1,0 +1,191 @@
+//! The caller of a run: what it wanted, and what it was told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use candor_core::{Resolution, Ticket, Verdict};
+use candor_proto::{Notice, Output, Producer, Record, Settlement};
+
+use super::plan::{TOPIC, Wish};
+use super::sockets::Sockets;
+use super::{PARTITIONS, harness::instant};
+use crate::judge::{
+    Entry, Fact, History, Lane, Log, LogBatch, LogIs, Noticed, Said, Settings, Stored,
+};
+
+/// How exactly times are kept, in microseconds.
+pub(super) const SLACK: u64 = 1_000;
+
+const fn lane(partition: i32) -> Lane {
+    Lane { producer: 0, topic: 0, partition }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Caller {
+    entries: Vec<Entry>,
+    values: Vec<Vec<u8>>,
+    tickets: BTreeMap<Ticket, u64>,
+    untold: BTreeSet<u64>,
+    unresolved: BTreeSet<u64>,
+    pub(super) closed: bool,
+    pub(super) now: u64,
+    pub(super) story: Vec<(u64, String)>,
+    /// What no history can hold.
+    pub(super) complaints: Vec<String>,
+}
+
+impl Caller {
+    fn fact(&mut self, fact: Fact) {
+        self.entries.push(Entry { at: self.now, fact });
+    }
+
+    fn tell(&mut self, text: String) {
+        self.story.push((self.now, text));
+    }
+
+    /// Every record has its verdict, and every `Unknown` its resolution.
+    pub(super) fn is_content(&self) -> bool {
+        self.untold.is_empty() && self.unresolved.is_empty()
+    }
+
+    /// Sends a record.
+    pub(super) fn send(&mut self, producer: &mut Producer, wish: &Wish) {
+        let number = self.values.len() as u64;
+        let mut value = format!("record {number} ").into_bytes();
+        value.extend(std::iter::repeat_n(b'.', wish.bytes));
+        self.values.push(value.clone());
+        let now = instant(self.now);
+        let record = Record::to(TOPIC)
+            .partition(wish.partition)
+            .value(Bytes::from(value))
+            .deadline(core::time::Duration::from_millis(wish.deadline_ms));
+        let due = producer.deadline_of(now, &record).as_micros();
+        let lane = lane(i32::try_from(wish.partition).unwrap_or(-1));
+        self.fact(Fact::Intent { record: number, lane, due });
+        self.tell(format!("record {number} is sent to {TOPIC}-{}", wish.partition));
+        match producer.append(now, now, record) {
+            Ok(ticket) => {
+                self.fact(Fact::Accepted { record: number });
+                self.tickets.insert(ticket, number);
+                self.untold.insert(number);
+            }
+            Err(refused) => {
+                self.fact(Fact::Refused { record: number });
+                self.tell(format!("record {number} is refused: {refused:?}"));
+            }
+        }
+    }
+
+    /// The producer is to close, and must have told everything by then.
+    pub(super) fn close(&mut self, producer: &mut Producer, due: u64) {
+        self.fact(Fact::Closing { producer: 0, due });
+        self.tell("the producer is closed".to_owned());
+        producer.close(instant(self.now), instant(due));
+    }
+
+    /// The loop passes on what the producer has to say.
+    pub(super) fn hear(&mut self, output: Output) {
+        match output {
+            Output::Settled(settlement) => self.settled(&settlement),
+            Output::Notice(notice) => self.noticed(&notice),
+            Output::Closed => self.closed = true,
+            Output::Flushed(_) => {}
+            Output::Connect { .. } | Output::Disconnect { .. } => {
+                self.complaints.push(format!("{output:?} is the loop's to obey, not to pass on"));
+            }
+        }
+    }
+
+    fn settled(&mut self, settlement: &Settlement) {
+        for (ticket, verdict) in settlement.settled.verdicts() {
+            let Some(record) = self.number(ticket) else { continue };
+            let said = match verdict {
+                Verdict::Delivered { offset } => Said::Delivered(offset.map(|at| at.get())),
+                Verdict::NotDelivered(_) => Said::NotDelivered,
+                Verdict::Unknown(_) => Said::Unknown,
+            };
+            self.tell(format!("record {record}: {verdict:?}"));
+            self.untold.remove(&record);
+            if said == Said::Unknown {
+                self.unresolved.insert(record);
+            }
+            self.fact(Fact::Verdict { record, said });
+        }
+        for (ticket, resolution) in settlement.settled.resolutions() {
+            let Some(record) = self.number(ticket) else { continue };
+            let said = match resolution {
+                Resolution::Delivered { offset } => Said::Delivered(offset.map(|at| at.get())),
+                Resolution::NotDelivered(_) => Said::NotDelivered,
+                Resolution::Never { .. } => Said::Unknown,
+            };
+            self.tell(format!("record {record} is resolved: {resolution:?}"));
+            self.unresolved.remove(&record);
+            self.fact(Fact::Resolution { record, said });
+        }
+    }
+
+    fn number(&mut self, ticket: Ticket) -> Option<u64> {
+        let number = self.tickets.get(&ticket).copied();
+        if number.is_none() {
+            self.complaints.push(format!("a word about {ticket}, which nobody has"));
+        }
+        number
+    }
+
+    fn noticed(&mut self, notice: &Notice) {
+        self.tell(format!("notice: {notice}"));
+        let Notice::Partition { partition, notice, .. } = notice else { return };
+        let noticed = match notice {
+            candor_core::Notice::DataLoss { .. } => Noticed::DataLoss,
+            candor_core::Notice::StateLost => Noticed::StateLost,
+            candor_core::Notice::IdentityConflict => Noticed::IdentityConflict,
+            candor_core::Notice::Unfenced => Noticed::Unfenced,
+            candor_core::Notice::Fence { .. } => Noticed::Fence,
+            candor_core::Notice::Contradiction { .. } => Noticed::Contradiction,
+            candor_core::Notice::Stopped => Noticed::Stopped,
+        };
+        self.fact(Fact::Notice { lane: lane(*partition), notice: noticed });
+    }
+
+    /// Everything that the judge needs to know.
+    pub(super) fn history(&self, sockets: &Sockets) -> History {
+        let logs = (0..PARTITIONS).map(|partition| Log {
+            topic: 0,
+            partition: i32::try_from(partition).unwrap_or(-1),
+            batches: self.log(sockets, partition as usize),
+        });
+        History {
+            settings: Settings {
+                slack: SLACK,
+                wire: false,
+                log: LogIs::ShownAtTheEnd,
+                ..Settings::default()
+            },
+            entries: self.entries.clone(),
+            logs: logs.collect(),
+            excuses: Vec::new(),
+            closed: true,
+        }
+    }
+
+    fn log(&self, sockets: &Sockets, partition: usize) -> Vec<LogBatch> {
+        let read = |batch: &crate::codec::Batch| LogBatch {
+            base_offset: batch.header.base_offset,
+            producer_id: batch.header.producer_id,
+            epoch: batch.header.producer_epoch,
+            first: batch.header.base_sequence,
+            records: match batch.records() {
+                Ok(records) => {
+                    records.iter().map(|one| self.stored(one.value.as_deref())).collect()
+                }
+                Err(_) => vec![Stored::Corrupt],
+            },
+        };
+        sockets.net.log(TOPIC, partition).iter().map(read).collect()
+    }
+
+    fn stored(&self, value: Option<&[u8]>) -> Stored {
+        let found = self.values.iter().position(|ours| Some(&ours[..]) == value);
+        found.map_or(Stored::Corrupt, |at| Stored::Ours(at as u64))
+    }
+}
