@@ -41,6 +41,25 @@ replay FILE="crates/sim/replays" *ARGS:
 swarm *ARGS:
     cargo run --release -p candor-cli -- sim swarm {{ARGS}}
 
+# Every planted bug has to be found, and the tables of the rules have to be true; minutes.
+verify: && planted
+    cargo test -p candor-core --test traces
+    cargo test -p candor-proto --test planted
+    cargo test -p candor-sim --test inversions --test replays --test swarm
+    cargo test -p candor-tests --test rules_table
+
+# Planted bugs in the swarm, each in so many seeds; those that only bytes show have to be found.
+planted SEEDS="100":
+    cargo run --release -p candor-cli -- sim swarm --planted {{SEEDS}}
+
+# All of that, every scope, swarm and real Kafka for MINUTES each, every fuzz target for as many seconds.
+verify-nightly MINUTES="120" SEED="1": verify
+    cargo run --release -p candor-cli -- sim search
+    just planted 300
+    just swarm --from {{SEED}}000000 --budget {{MINUTES}}m
+    just fuzz-all {{MINUTES}}
+    just kafka-faults {{SEED}} {{MINUTES}}
+
 # Fuzzes one target of fuzz/bodies; needs cargo-fuzz and nightly. New inputs go to fuzz/target.
 fuzz TARGET SECONDS="60":
     mkdir -p fuzz/target/corpus/{{TARGET}}

@@ -1,10 +1,11 @@
 //! Producer ids: the pool that lanes draw from, and how it is filled (rules S9, L6).
 
+use candor_core::rules::Rules;
 use candor_core::{Instant, Pool, ProducerId, RouteId, Span};
 use candor_wire::ErrorCode;
 
+use crate::jitter::{backoff, mix};
 use crate::lanes::LaneKey;
-use crate::rules_local::{backoff, mix};
 use crate::worklist::Worklist;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,11 +100,11 @@ impl Identities {
 
     /// No id came: never fatal, asked for again after a wait (L6). True if the broker's words are
     /// new.
-    pub(crate) fn failed(&mut self, now: Instant, code: Option<ErrorCode>) -> bool {
+    pub(crate) fn failed<R: Rules>(&mut self, now: Instant, code: Option<ErrorCode>) -> bool {
         self.failures = self.failures.saturating_add(1);
         let hash = mix(self.seed, u64::from(self.failures));
-        self.asking =
-            Asking::NotBefore(now + backoff(self.first, self.longest, self.failures, hash));
+        let wait = backoff::<R>(self.first, self.longest, self.failures, hash);
+        self.asking = Asking::NotBefore(now + wait);
         let new = code.is_some() && code != self.said;
         self.said = code.or(self.said);
         new
@@ -112,6 +113,8 @@ impl Identities {
 
 #[cfg(test)]
 mod tests {
+    use candor_core::rules::Honest;
+
     use super::*;
 
     #[test]
@@ -121,12 +124,12 @@ mod tests {
         let loading = Some(ErrorCode(14));
         ids.foresee();
         ids.start(RouteId(1));
-        ids.failed(now, loading);
+        ids.failed::<Honest>(now, loading);
         ids.rest();
         assert_eq!(ids.deadline(), None, "nobody needs one");
         ids.prepare();
         ids.start(RouteId(1));
-        ids.failed(now, loading);
+        ids.failed::<Honest>(now, loading);
         ids.rest();
         assert!(ids.deadline().is_some_and(|at| at > now));
         ids.came(ProducerId::new(7).unwrap());
@@ -143,9 +146,9 @@ mod tests {
         ids.start(RouteId(1));
         assert_eq!(ids.deadline(), None);
         let refused = Some(ErrorCode::CLUSTER_AUTHORIZATION_FAILED);
-        assert!(ids.failed(now, refused));
+        assert!(ids.failed::<Honest>(now, refused));
         let first = ids.deadline().unwrap().since(now);
-        assert!(!ids.failed(now, refused), "said before");
+        assert!(!ids.failed::<Honest>(now, refused), "said before");
         let second = ids.deadline().unwrap().since(now);
         assert!(Span::ZERO < first && first < second);
         assert_eq!(ids.came(ProducerId::new(7).unwrap()), [LaneKey(4)]);

@@ -7,8 +7,8 @@ use candor_core::{AttemptId, Instant, Lane, LaneConfig, LeaderEpoch, PoolIndex, 
 use candor_wire::{NodeId, RecordBatch};
 
 use crate::budget::LaneDoubt;
+use crate::jitter::mix;
 use crate::router::TopicKey;
-use crate::rules_local::mix;
 use crate::worklist::LaneList;
 
 /// Names a lane inside a producer.

@@ -1,7 +1,7 @@
 //! Which partition a record goes to, if it names none. Runs at routing (rule U1), on the number
 //! of partitions known then.
 
-use crate::rules_local::mix;
+use crate::jitter::mix;
 
 /// Who chooses the partition of a record that names none.
 ///

@@ -4,9 +4,20 @@ use std::collections::BTreeSet;
 
 use candor_sim::search::{CONTROLS, INVERSIONS};
 
-/// Decisions that concern several partitions or bytes: they are inverted where those are.
-const ELSEWHERE: [&str; 5] = [
+/// Decisions that concern several partitions or bytes: they are inverted where those are, by the
+/// swarm and by `crates/proto/tests/planted.rs`.
+const ELSEWHERE: [&str; 15] = [
+    "answer_belongs",
+    "bytes_are_out",
+    "cluster_backoff",
+    "end_is_failure",
+    "follows_hint",
     "follows_leader",
+    "goes_alone",
+    "is_another_topic",
+    "may_speak",
+    "request_expires",
+    "two_answers_count",
     "may_repeat_in_request",
     "produce_timeout",
     "unknown_share",

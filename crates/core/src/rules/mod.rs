@@ -472,6 +472,65 @@ pub trait Rules: Clone + Copy + Debug + PartialEq + Eq + 'static {
     fn may_repeat_in_request() -> bool {
         false
     }
+
+    /// L7: whether a partition whose requests were lost so often, without any answer, goes alone.
+    fn goes_alone(losses: u32) -> bool {
+        losses >= 2
+    }
+
+    /// S18: whether an answer that names a topic, by another id or by the same one, tells of a
+    /// topic that was made anew.
+    fn is_another_topic(same_id: bool) -> bool {
+        !same_id
+    }
+
+    /// S21: whether the leader that a Produce answer hints at (KIP-951) is followed. It stands
+    /// beside an error, from a broker that leads no more: the same epoch tells nothing new.
+    fn follows_hint(highest: LeaderEpoch, hinted: LeaderEpoch) -> bool {
+        hinted > highest
+    }
+
+    /// S21, K5: whether two answers that agree count as two: if brokers gave them that are known to
+    /// be different ones, or if one `metadata.max.age` lies between them.
+    fn two_answers_count(brokers_differ: bool, apart: Span, age: Span) -> bool {
+        brokers_differ || apart >= age
+    }
+
+    // ---- 9. Connections ------------------------------------------------------------------------
+
+    /// S15: whether an answer belongs to the oldest open request of its connection, by correlation
+    /// id.
+    fn answer_belongs(asked: i32, answered: i32) -> bool {
+        asked == answered
+    }
+
+    /// S16: whether the bytes of a frame are out, by where it ends in the stream of its connection
+    /// and how much of that was reported sent.
+    fn bytes_are_out(end: u64, sent: u64) -> bool {
+        end <= sent
+    }
+
+    /// S17: whether anything may be said to a broker that throttled us until then (KIP-219).
+    fn may_speak(now: Instant, until: Instant) -> bool {
+        now >= until
+    }
+
+    /// L1: how long the answer to a request is waited for.
+    fn request_expires(asked: Instant, request_timeout: Span) -> Instant {
+        asked + request_timeout
+    }
+
+    /// L3: whether a connection that ended was of no use: one that was up for a while with nothing
+    /// open was idle, and its end is no failure (faults 89, 101).
+    fn end_is_failure(open_requests: usize, up_for: Span, longest_backoff: Span) -> bool {
+        open_requests > 0 || up_for <= longest_backoff
+    }
+
+    /// L3: the wait before a broker is dialled, or metadata or a producer id is asked for, again;
+    /// before jitter.
+    fn cluster_backoff(failures: u32, first: Span, longest: Span) -> Span {
+        first.times(1 << failures.saturating_sub(1).min(32)).min(longest)
+    }
 }
 
 /// S20: timestamps are the clock of the broker's memory, unless the topic has LogAppendTime.

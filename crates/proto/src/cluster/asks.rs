@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use candor_core::rules::Rules;
 use candor_core::{Instant, RouteId, Span};
 use candor_wire::NodeId;
 
+use crate::jitter::{backoff, mix};
 use crate::router::TopicKey;
-use crate::rules_local::{backoff, mix};
 
 /// A metadata request on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,19 +163,19 @@ impl Asks {
     }
 
     /// The answer came, whatever it said. What is still wanted is put in anew by the caller.
-    pub(crate) fn answered(&mut self, now: Instant, number: u64, satisfied: bool) {
+    pub(crate) fn answered<R: Rules>(&mut self, now: Instant, number: u64, satisfied: bool) {
         self.over(number);
         self.failures = if satisfied { 0 } else { self.failures.saturating_add(1) };
-        self.wait(now);
+        self.wait::<R>(now);
     }
 
     /// The connection with the request is over; its topics are wanted again.
-    pub(crate) fn lost(&mut self, now: Instant, ask: Ask) {
+    pub(crate) fn lost<R: Rules>(&mut self, now: Instant, ask: Ask) {
         self.over(ask.number);
         self.failures = self.failures.saturating_add(1);
         self.brokers = true;
         self.again.extend(ask.topics);
-        self.wait(now);
+        self.wait::<R>(now);
     }
 
     /// Requests that were overtaken do not hold up anything.
@@ -184,14 +185,16 @@ impl Asks {
         }
     }
 
-    fn wait(&mut self, now: Instant) {
+    fn wait<R: Rules>(&mut self, now: Instant) {
         let Waits { first, longest, seed } = self.waits;
-        self.not_before = now + backoff(first, longest, self.failures, mix(seed, self.sent));
+        self.not_before = now + backoff::<R>(first, longest, self.failures, mix(seed, self.sent));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use candor_core::rules::Honest;
+
     use super::*;
 
     const A: TopicKey = TopicKey(0);
@@ -211,11 +214,11 @@ mod tests {
         assert_eq!(asks.start(now, RouteId(1)).topics, BTreeSet::from([A]));
         asks.at_once(B);
         assert!(!asks.is_due(now), "one request at a time");
-        asks.answered(now, 1, false);
+        asks.answered::<Honest>(now, 1, false);
         asks.again(A);
         assert!(asks.is_due(now), "B is new");
         assert_eq!(asks.start(now, RouteId(1)).topics, BTreeSet::from([A, B]));
-        asks.answered(now, 2, false);
+        asks.answered::<Honest>(now, 2, false);
         asks.again(A);
         assert!(!asks.is_due(now));
         assert!(asks.is_due(asks.deadline().unwrap()));
@@ -231,9 +234,9 @@ mod tests {
         assert!(!asks.is_due(now) && asks.is_due(patience_ends));
         let second = asks.start(patience_ends, RouteId(2));
         assert_eq!((second.number, second.topics), (2, BTreeSet::from([A])));
-        asks.answered(patience_ends, 1, true);
+        asks.answered::<Honest>(patience_ends, 1, true);
         assert_eq!(asks.asked(), Some(RouteId(2)));
-        asks.answered(patience_ends, 2, true);
+        asks.answered::<Honest>(patience_ends, 2, true);
         assert_eq!((asks.asked(), asks.deadline()), (None, None));
     }
 
@@ -247,7 +250,7 @@ mod tests {
             assert!(asks.is_due(now));
             let ask = asks.start(now, RouteId(1));
             assert_eq!((ask.number, ask.topics.len()), (second, 1));
-            asks.lost(now, ask);
+            asks.lost::<Honest>(now, ask);
             waits.push(asks.deadline().unwrap().since(now).as_millis());
         }
         assert!(waits[0] <= 120 && waits[5] >= 800 && waits[5] <= 1000, "{waits:?}");

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use candor_core::rules::Rules;
 use candor_core::{Instant, RouteId, Span};
 use candor_wire::NodeId;
 
 use crate::address::Address;
+use crate::jitter::{backoff, mix};
 use crate::lanes::LaneKey;
-use crate::rules_local::{backoff, mix};
 
 /// Whom a connection is meant for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -211,7 +212,7 @@ impl Brokers {
     }
 
     /// The connection is of no more use. After a failure, gives when the next try may be made.
-    pub(crate) fn closed(
+    pub(crate) fn closed<R: Rules>(
         &mut self,
         endpoint: Endpoint,
         conn: RouteId,
@@ -228,7 +229,8 @@ impl Brokers {
             return None;
         }
         peer.failures = peer.failures.saturating_add(1);
-        let wait = backoff(redial.first, redial.longest, peer.failures, mix(redial.seed, conn.0));
+        let hash = mix(redial.seed, conn.0);
+        let wait = backoff::<R>(redial.first, redial.longest, peer.failures, hash);
         peer.dial = Dial::NotBefore(now + wait);
         Some(now + wait)
     }
@@ -262,6 +264,8 @@ impl Peer {
 
 #[cfg(test)]
 mod tests {
+    use candor_core::rules::Honest;
+
     use super::*;
 
     fn address(port: i32) -> Address {
@@ -300,7 +304,7 @@ mod tests {
     /// Dials, fails, and lets the wait pass.
     fn fail(brokers: &mut Brokers, endpoint: Endpoint, conn: u64) -> Span {
         brokers.opening(endpoint, RouteId(conn)).unwrap();
-        let until = brokers.closed(endpoint, RouteId(conn), NOW, true).unwrap();
+        let until = brokers.closed::<Honest>(endpoint, RouteId(conn), NOW, true).unwrap();
         assert_eq!(brokers.not_before(endpoint), Some(until));
         brokers.may_dial_again(endpoint);
         until.since(NOW)
@@ -335,7 +339,7 @@ mod tests {
     fn an_end_that_is_no_failure_costs_no_wait() {
         let mut brokers = brokers();
         brokers.opening(Endpoint::Seed(0), RouteId(1)).unwrap();
-        assert_eq!(brokers.closed(Endpoint::Seed(0), RouteId(1), NOW, false), None);
+        assert_eq!(brokers.closed::<Honest>(Endpoint::Seed(0), RouteId(1), NOW, false), None);
         assert_eq!(brokers.not_before(Endpoint::Seed(0)), None);
     }
 
@@ -344,7 +348,7 @@ mod tests {
         let mut brokers = brokers();
         take_list(&mut brokers, [(node(5), address(5))]);
         brokers.opening(Endpoint::Broker(node(5)), RouteId(1)).unwrap();
-        brokers.closed(Endpoint::Broker(node(5)), RouteId(1), NOW, true);
+        brokers.closed::<Honest>(Endpoint::Broker(node(5)), RouteId(1), NOW, true);
         take_list(&mut brokers, [(node(5), address(6))]);
         let dialled = brokers.opening(Endpoint::Broker(node(5)), RouteId(2));
         assert_eq!(dialled, Some(address(6)));

@@ -157,9 +157,9 @@ impl Cluster {
     }
 
     /// KIP-951: takes in a newer leader that a broker hinted at; true if it is followed.
-    pub(crate) fn hint(&mut self, topic: TopicKey, partition: i32, told: Told) -> bool {
+    pub(crate) fn hint<R: Rules>(&mut self, topic: TopicKey, partition: i32, told: Told) -> bool {
         let found = self.topics.get_mut(topic.0 as usize);
-        found.is_some_and(|topic| topic.take_hint(partition, told))
+        found.is_some_and(|topic| topic.take_hint::<R>(partition, told))
     }
 
     /// Takes in a metadata answer. `ours` tells which partitions have a lane: of the others only
@@ -247,7 +247,7 @@ impl Cluster {
         if !info.error.is_none() || info.partitions.is_empty() {
             return;
         }
-        match topic.take_id(info.id, by, rule) {
+        match topic.take_id::<R>(info.id, by, rule) {
             IdChange::Stale => {
                 changes.insert(Change::AskAnother(key));
                 return;

@@ -7,8 +7,6 @@ use candor_core::rules::Rules;
 use candor_core::{Instant, LeaderEpoch, Span};
 use candor_wire::{NodeId, TopicId};
 
-use crate::rules_local::two_answers_count;
-
 /// Where an answer comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
@@ -32,8 +30,12 @@ enum Together {
 }
 
 impl Source {
-    fn and(self, later: Self, age: Span) -> Together {
-        if two_answers_count((self.broker, self.at), (later.broker, later.at), age) {
+    fn and<R: Rules>(self, later: Self, age: Span) -> Together {
+        let brokers_differ = match (self.broker, later.broker) {
+            (Some(one), Some(other)) => one != other,
+            (None, _) | (_, None) => false,
+        };
+        if R::two_answers_count(brokers_differ, later.at.since(self.at), age) {
             Together::Two
         } else if self.broker.is_none() && later.broker.is_some() {
             Together::Better
@@ -122,8 +124,8 @@ impl Partition {
     }
 
     /// A leader hint of a Produce response (KIP-951): followed only if it is newer. S21.
-    fn hint(&mut self, told: Told) -> bool {
-        if told.epoch <= self.followed.epoch || told.leader.is_none() {
+    fn hint<R: Rules>(&mut self, told: Told) -> bool {
+        if !R::follows_hint(self.followed.epoch, told.epoch) || told.leader.is_none() {
             return false;
         }
         self.follow(told);
@@ -134,14 +136,14 @@ impl Partition {
     fn hear<R: Rules>(&mut self, told: Told, by: Source, age: Span, alone: bool) -> Heard {
         if told == self.followed {
             self.forget_older();
-            return self.answer(by, age, alone);
+            return self.answer::<R>(by, age, alone);
         }
         if R::follows_leader(self.followed.epoch, told.epoch) {
             self.follow(told);
             return Heard::Changed;
         }
         match self.doubt.as_ref().and_then(|doubt| doubt.older) {
-            Some(once) if once.told == told => match once.by.and(by, age) {
+            Some(once) if once.told == told => match once.by.and::<R>(by, age) {
                 Together::Two => {
                     self.follow(told);
                     return Heard::Changed;
@@ -160,7 +162,7 @@ impl Partition {
     }
 
     /// The lane's question, and an answer that names the leader it has.
-    fn answer(&mut self, by: Source, age: Span, alone: bool) -> Heard {
+    fn answer<R: Rules>(&mut self, by: Source, age: Span, alone: bool) -> Heard {
         let doubt = self.doubt.as_deref_mut();
         let Some(question) = doubt.and_then(|doubt| doubt.question.as_mut()) else {
             return Heard::Nothing;
@@ -168,7 +170,7 @@ impl Partition {
         if by.request <= question.after || self.followed.leader.is_none() {
             return Heard::Nothing;
         }
-        let together = question.first.map_or(Together::Better, |first| first.and(by, age));
+        let together = question.first.map_or(Together::Better, |first| first.and::<R>(by, age));
         match together {
             _ if alone => {}
             Together::Two => {}
@@ -250,20 +252,20 @@ impl Topic {
 
     /// S18: takes in the id of an answer, before anything else of it. Ids have no order: the first
     /// answer with another id is believed, and one that brings an id back only if a second agrees.
-    pub(crate) fn take_id(
+    pub(crate) fn take_id<R: Rules>(
         &mut self,
         told: Option<TopicId>,
         by: Source,
         rule: Agreement,
     ) -> IdChange {
         let Some(told) = told else { return IdChange::Same };
-        if self.id == Some(told) {
+        if !R::is_another_topic(self.id == Some(told)) {
             self.doubted = None;
             return IdChange::Same;
         }
         if self.retired.contains(&told) {
             let first = self.doubted.filter(|(id, _)| *id == told).map(|(_, first)| first);
-            match first.map_or(Together::Better, |first| first.and(by, rule.age)) {
+            match first.map_or(Together::Better, |first| first.and::<R>(by, rule.age)) {
                 Together::Two => {}
                 Together::One => return IdChange::Undecided,
                 Together::Better => {
@@ -305,8 +307,9 @@ impl Topic {
     }
 
     /// KIP-951: takes in a leader hint; true if it is followed.
-    pub(crate) fn take_hint(&mut self, index: i32, told: Told) -> bool {
-        let followed = self.partition_mut(index).is_some_and(|partition| partition.hint(told));
+    pub(crate) fn take_hint<R: Rules>(&mut self, index: i32, told: Told) -> bool {
+        let partition = self.partition_mut(index);
+        let followed = partition.is_some_and(|partition| partition.hint::<R>(told));
         if followed {
             self.count_led();
         }
@@ -406,17 +409,17 @@ mod tests {
     #[test]
     fn hints_are_followed_only_forwards() {
         let mut topic = topic(&[told(1, 7)]);
-        assert!(!topic.take_hint(0, told(2, 7)));
-        assert!(!topic.take_hint(0, told(2, 6)));
-        assert!(topic.take_hint(0, told(2, 8)));
-        assert!(!topic.take_hint(9, told(2, 8)));
+        assert!(!topic.take_hint::<Honest>(0, told(2, 7)));
+        assert!(!topic.take_hint::<Honest>(0, told(2, 6)));
+        assert!(topic.take_hint::<Honest>(0, told(2, 8)));
+        assert!(!topic.take_hint::<Honest>(9, told(2, 8)));
     }
 
     #[test]
     fn another_id_is_another_topic_and_the_old_one_comes_back_only_if_two_say_so() {
         let id = |byte| TopicId::new([byte; 16]);
         let mut topic = topic(&[told(1, 7)]);
-        let mut take = |told, by| topic.take_id(told, by, RULE);
+        let mut take = |told, by| topic.take_id::<Honest>(told, by, RULE);
         assert_eq!(take(id(1), by(1, 0, 1)), IdChange::Same);
         assert_eq!(take(None, by(1, 0, 1)), IdChange::Same);
         assert_eq!(take(id(2), by(1, 1, 2)), IdChange::Recreated);

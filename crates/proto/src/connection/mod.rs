@@ -22,7 +22,6 @@ use crate::cluster::{Ask, Endpoint};
 use crate::fault::Fault;
 use crate::lanes::LaneKey;
 use crate::router::TopicKey;
-use crate::rules_local::{ended_idle, may_speak};
 
 /// What connections have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -233,19 +232,19 @@ impl Connection {
     }
 
     /// Until when the broker wants to hear nothing (KIP-219), if that lies ahead.
-    pub(crate) fn throttled(&self, now: Instant) -> Option<Instant> {
-        (!may_speak(now, self.throttled_until)).then_some(self.throttled_until)
+    pub(crate) fn throttled<R: Rules>(&self, now: Instant) -> Option<Instant> {
+        (!R::may_speak(now, self.throttled_until)).then_some(self.throttled_until)
     }
 
     /// S17: whether a request other than Produce may be queued.
-    pub(crate) fn may_ask(&self, now: Instant) -> bool {
-        self.versions().is_some() && self.throttled(now).is_none()
+    pub(crate) fn may_ask<R: Rules>(&self, now: Instant) -> bool {
+        self.versions().is_some() && self.throttled::<R>(now).is_none()
     }
 
     /// S17, U3: whether a Produce request may be queued.
     pub(crate) fn may_produce<R: Rules>(&self, now: Instant, terms: &Terms) -> bool {
         let unsent = usize::try_from(self.outgoing.unsent()).unwrap_or(usize::MAX);
-        self.may_ask(now)
+        self.may_ask::<R>(now)
             && self.produces < terms.max_in_flight
             && R::window_has_room(unsent, terms.write_window)
     }
@@ -269,7 +268,12 @@ impl Connection {
 
     /// The driver reports bytes sent: `passed` hears of every Produce entry whose frame is out now.
     /// False if it never took so many.
-    pub(crate) fn sent(&mut self, now: Instant, n: u64, mut passed: impl FnMut(&Entry)) -> bool {
+    pub(crate) fn sent<R: Rules>(
+        &mut self,
+        now: Instant,
+        n: u64,
+        mut passed: impl FnMut(&Entry),
+    ) -> bool {
         let before = self.outgoing.sent();
         if !self.outgoing.report(n) {
             return false;
@@ -278,7 +282,7 @@ impl Connection {
         let after = self.outgoing.sent();
         for open in self.open.iter().skip_while(|open| open.end <= before) {
             match &open.request {
-                _ if open.end > after => break,
+                _ if !R::bytes_are_out(open.end, after) => break,
                 Request::Produce(entries) => entries.iter().for_each(&mut passed),
                 Request::Greeting | Request::Metadata(_) | Request::ProducerId => {}
             }
@@ -300,7 +304,7 @@ impl Connection {
     }
 
     /// The next whole answer. Answers come in the order of the requests; anything else is a fault.
-    pub(crate) fn next_answer(
+    pub(crate) fn next_answer<R: Rules>(
         &mut self,
         now: Instant,
         terms: &Terms,
@@ -318,7 +322,7 @@ impl Connection {
         let (correlation, body) =
             candor_wire::split_response(first.request.api(), first.version, &frame)
                 .map_err(Fault::Malformed)?;
-        if correlation != first.correlation {
+        if !R::answer_belongs(first.correlation, correlation) {
             return Err(Fault::Correlation { expected: first.correlation, got: correlation });
         }
         let bytes = frame.slice_ref(body);
@@ -391,10 +395,10 @@ impl Connection {
     }
 
     /// Whether its end, now, is no failure.
-    pub(crate) fn ends_idle(&self, now: Instant, terms: &Terms) -> bool {
+    pub(crate) fn ends_idle<R: Rules>(&self, now: Instant, terms: &Terms) -> bool {
         match self.phase {
             Phase::Ready { since, .. } | Phase::Draining { since } => {
-                ended_idle(self.open.len(), now.since(since), terms.longest_redial)
+                !R::end_is_failure(self.open.len(), now.since(since), terms.longest_redial)
             }
             Phase::Connecting { .. } | Phase::Greeting { .. } | Phase::Closing => false,
         }
@@ -427,7 +431,12 @@ impl Connection {
 
     /// When time does something to it next. `waits`: something wants to be sent as soon as the
     /// broker may hear it.
-    pub(crate) fn deadline(&self, now: Instant, terms: &Terms, waits: bool) -> Option<Deadline> {
+    pub(crate) fn deadline<R: Rules>(
+        &self,
+        now: Instant,
+        terms: &Terms,
+        waits: bool,
+    ) -> Option<Deadline> {
         let expiry = match self.phase {
             Phase::Closing => return None,
             Phase::Connecting { until } | Phase::Greeting { until } => {
@@ -440,7 +449,7 @@ impl Connection {
                 }
             },
         };
-        match self.throttled(now) {
+        match self.throttled::<R>(now) {
             Some(until) if waits && until < expiry.at => {
                 Some(Deadline { at: until, why: Wakeup::Throttle })
             }
@@ -468,6 +477,8 @@ pub(crate) type Conn = RouteId;
 
 #[cfg(test)]
 mod tests {
+    use candor_core::rules::Honest;
+
     use super::*;
 
     #[test]
@@ -495,7 +506,7 @@ mod tests {
         for correlation in open {
             let answer = [&4_i32.to_be_bytes()[..], &correlation.to_be_bytes()].concat();
             connection.received(now, answer.into());
-            let answer = connection.next_answer(now, &terms).unwrap().unwrap();
+            let answer = connection.next_answer::<Honest>(now, &terms).unwrap().unwrap();
             assert!(matches!(answer, Answer::Body(Body { request: Request::ProducerId, .. })));
         }
         assert!(connection.open.is_empty());

@@ -62,7 +62,7 @@ impl<R: Rules> Producer<R> {
         match response.outcome {
             Ok(identity) => self.take_producer_id(now, identity.id),
             Err(code) => {
-                if self.identities.failed(now, Some(code)) {
+                if self.identities.failed::<R>(now, Some(code)) {
                     self.outbox.push_back(Output::Notice(Notice::NoProducerId { code }));
                 }
             }
@@ -120,7 +120,7 @@ impl<R: Rules> Producer<R> {
     ) {
         let Some(hint) = answer.current_leader else { return };
         let told = cluster::Told { leader: Some(hint.node), epoch: hint.epoch };
-        if !self.cluster.hint(entry.topic, entry.partition, told) {
+        if !self.cluster.hint::<R>(entry.topic, entry.partition, told) {
             return;
         }
         let endpoint = response.node_endpoints.iter().find(|broker| broker.node == hint.node);

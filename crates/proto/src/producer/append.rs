@@ -360,7 +360,7 @@ impl<R: Rules> Producer<R> {
         let Some(connection) = route.and_then(|conn| self.connections.get(&conn)) else {
             return Waiting::Partition(Why::Leader);
         };
-        match connection.throttled(now) {
+        match connection.throttled::<R>(now) {
             Some(until) => Waiting::Throttle { until },
             None if !connection.may_produce::<R>(now, &self.terms) => Waiting::Connection,
             None => Waiting::Partition(Why::Transmit),

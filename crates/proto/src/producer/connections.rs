@@ -61,7 +61,7 @@ impl<R: Rules> Producer<R> {
     fn listen(&mut self, now: Instant, conn: Conn) -> Result<(), Fault> {
         loop {
             let Some(connection) = self.connections.get_mut(&conn) else { return Ok(()) };
-            match connection.next_answer(now, &self.terms)? {
+            match connection.next_answer::<R>(now, &self.terms)? {
                 None => return Ok(()),
                 Some(Answer::GreetAgain) => {}
                 Some(Answer::Greeted) => {
@@ -85,7 +85,7 @@ impl<R: Rules> Producer<R> {
     pub(super) fn sent(&mut self, now: Instant, conn: Conn, n: usize) -> Result<(), Misuse> {
         let connection = self.connections.get_mut(&conn).ok_or(Misuse::UnknownConnection(conn))?;
         let mut passed: Vec<Entry> = Vec::new();
-        if !connection.sent(now, n as u64, |entry| passed.push(entry.clone())) {
+        if !connection.sent::<R>(now, n as u64, |entry| passed.push(entry.clone())) {
             return Err(Misuse::SentTooMuch { conn, n });
         }
         for entry in passed {
@@ -115,7 +115,7 @@ impl<R: Rules> Producer<R> {
     ) -> Result<(), Misuse> {
         let connection = self.connections.get(&conn).ok_or(Misuse::UnknownConnection(conn))?;
         if !connection.is_closing() {
-            let idle = connection.ends_idle(now, &self.terms);
+            let idle = connection.ends_idle::<R>(now, &self.terms);
             self.end(now, conn, if idle { None } else { Some(Fault::Lost(why)) });
         }
         let Some(connection) = self.connections.remove(&conn) else { return Ok(()) };
@@ -195,14 +195,14 @@ impl<R: Rules> Producer<R> {
         let failed = fault.is_some();
         for request in asked {
             match request {
-                Request::Metadata(ask) => self.cluster.asks.lost(now, ask),
+                Request::Metadata(ask) => self.cluster.asks.lost::<R>(now, ask),
                 Request::ProducerId => {
-                    self.identities.failed(now, None);
+                    self.identities.failed::<R>(now, None);
                 }
                 Request::Greeting | Request::Produce(_) => {}
             }
         }
-        if let Some(until) = self.cluster.brokers.closed(endpoint, conn, now, failed) {
+        if let Some(until) = self.cluster.brokers.closed::<R>(endpoint, conn, now, failed) {
             self.timers.set(Timer::Dial(endpoint), Some(until), Wakeup::Connection);
         }
         if failed {
@@ -242,7 +242,7 @@ impl<R: Rules> Producer<R> {
         let waits = self.lanes.has_ready(conn)
             || self.cluster.asks.deadline().is_some()
             || self.identities.deadline().is_some();
-        let deadline: Option<Deadline> = connection.deadline(now, &self.terms, waits);
+        let deadline: Option<Deadline> = connection.deadline::<R>(now, &self.terms, waits);
         self.timers.arm(Timer::Connection(conn), deadline);
     }
 }

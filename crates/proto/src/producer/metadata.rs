@@ -58,11 +58,11 @@ impl<R: Rules> Producer<R> {
         };
         match request.encode(versions.metadata, &connection.header(terms)) {
             Ok(frame) => {
-                let expires = now + terms.request_timeout;
+                let expires = R::request_expires(now, terms.request_timeout);
                 let request = Request::Metadata(ask);
                 connection.push(request, versions.metadata, [frame], expires);
             }
-            Err(_) => cluster.asks.lost(now, ask),
+            Err(_) => cluster.asks.lost::<R>(now, ask),
         }
         self.todo.push(Chore::Connection(conn));
     }
@@ -83,7 +83,7 @@ impl<R: Rules> Producer<R> {
         let version = versions.init_producer_id;
         let request = init_producer_id::Request::idempotent();
         if let Ok(frame) = request.encode(version, &connection.header(&self.terms)) {
-            let expires = now + self.terms.request_timeout;
+            let expires = R::request_expires(now, self.terms.request_timeout);
             connection.push(Request::ProducerId, version, [frame], expires);
             self.identities.start(conn);
             self.todo.push(Chore::Connection(conn));
@@ -98,13 +98,14 @@ impl<R: Rules> Producer<R> {
             let broker = connection.endpoint.broker();
             avoid.is_some() && (broker.is_none() || broker == avoid)
         };
-        let best =
-            self.connections.iter().filter(|(_, connection)| connection.may_ask(now)).min_by_key(
-                |(_, connection)| {
-                    let seed = connection.endpoint.broker().is_none();
-                    (avoided(connection), connection.open_requests(), seed)
-                },
-            );
+        let best = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.may_ask::<R>(now))
+            .min_by_key(|(_, connection)| {
+                let seed = connection.endpoint.broker().is_none();
+                (avoided(connection), connection.open_requests(), seed)
+            });
         match best {
             Some((conn, connection)) if !avoided(connection) => Way::Over(*conn),
             Some((conn, _)) => {
@@ -148,7 +149,7 @@ impl<R: Rules> Producer<R> {
         let changes = match cluster.take::<R>(response, version, by, ours) {
             Ok(changes) => changes,
             Err(fault) => {
-                self.cluster.asks.lost(now, ask);
+                self.cluster.asks.lost::<R>(now, ask);
                 return Err(fault);
             }
         };
@@ -218,7 +219,7 @@ impl<R: Rules> Producer<R> {
             .chain(self.router.topics().filter(|topic| !self.is_routable(*topic)))
             .chain(self.cluster.open_questions())
             .collect();
-        self.cluster.asks.answered(now, answered, open.is_empty());
+        self.cluster.asks.answered::<R>(now, answered, open.is_empty());
         open.into_iter().for_each(|topic| self.cluster.asks.again(topic));
         self.todo.push(Chore::Metadata);
     }

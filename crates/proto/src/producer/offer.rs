@@ -8,7 +8,6 @@ use candor_wire::{RequestHeader, Topic, TopicId, produce};
 use super::Producer;
 use crate::connection::{Conn, Entry, Request, Versions};
 use crate::lanes::LaneKey;
-use crate::rules_local::goes_alone;
 
 /// Bytes that a request has beside topics and client id, at most.
 const AROUND_REQUEST: usize = 64;
@@ -106,7 +105,7 @@ impl<R: Rules> Producer<R> {
         if slot.told.0 != Some(conn) {
             return Asked::Nothing;
         }
-        let alone = goes_alone(slot.losses);
+        let alone = R::goes_alone(slot.losses);
         let first = load.batches.is_empty();
         if !first && (load.naming != Some(naming) || load.alone || alone) {
             return Asked::NextTime;
@@ -147,7 +146,7 @@ impl<R: Rules> Producer<R> {
         let entries: Vec<_> = load.batches.into_iter().map(|(entry, _)| entry).collect();
         match (encoded, load.naming, self.connections.get_mut(&conn)) {
             (Some(frame), Some(naming), Some(connection)) => {
-                let expires = now + self.terms.request_timeout;
+                let expires = R::request_expires(now, self.terms.request_timeout);
                 let request = Request::Produce(entries);
                 connection.push(request, naming.version, frame.into_parts(), expires);
                 self.counts.requests += 1;

@@ -101,7 +101,7 @@ impl<R: Rules> Producer<R> {
         if let Some(conn) = route {
             self.lanes.is_ready(key, conn);
             // The end of the throttle is to be waited for now.
-            if self.connections.get(&conn).is_some_and(|c| c.throttled(now).is_some()) {
+            if self.connections.get(&conn).is_some_and(|c| c.throttled::<R>(now).is_some()) {
                 self.todo.push(Chore::Connection(conn));
             }
         }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use broker::{Cluster, Script};
 use bytes::{Bytes, BytesMut};
+use candor_core::rules::{Honest, Rules};
 use candor_core::{Instant, Resolution, RouteId, Span, Ticket, Verdict};
 use candor_proto::{
     Address, Config, FlushId, Handed, Input, Loss, Notice, Output, Producer, Record,
@@ -33,8 +34,8 @@ pub struct Link {
 }
 
 /// Everything.
-pub struct World {
-    pub producer: Producer,
+pub struct World<R: Rules = Honest> {
+    pub producer: Producer<R>,
     pub now: Instant,
     pub cluster: Cluster,
     pub links: BTreeMap<RouteId, Link>,
@@ -63,6 +64,13 @@ pub fn config() -> Config {
 
 impl World {
     pub fn new(config: &Config, cluster: Cluster) -> Self {
+        Self::under(config, cluster)
+    }
+}
+
+impl<R: Rules> World<R> {
+    /// A world whose producer decides so.
+    pub fn under(config: &Config, cluster: Cluster) -> Self {
         Self {
             producer: Producer::new(config, 42, START).unwrap(),
             now: START,

@@ -110,4 +110,14 @@ decisions! {
     fn produce_timeout(request: Span, left: Option<Span>) -> Span;
     fn window_has_room(unsent: usize, window: usize) -> bool;
     fn may_repeat_in_request() -> bool;
+    fn goes_alone(losses: u32) -> bool;
+    fn is_another_topic(same: bool) -> bool;
+    fn follows_hint(highest: LeaderEpoch, hinted: LeaderEpoch) -> bool;
+    fn two_answers_count(differ: bool, apart: Span, age: Span) -> bool;
+    fn answer_belongs(asked: i32, answered: i32) -> bool;
+    fn bytes_are_out(end: u64, sent: u64) -> bool;
+    fn may_speak(now: Instant, until: Instant) -> bool;
+    fn request_expires(asked: Instant, timeout: Span) -> Instant;
+    fn end_is_failure(open: usize, up_for: Span, longest: Span) -> bool;
+    fn cluster_backoff(failures: u32, first: Span, longest: Span) -> Span;
 }
