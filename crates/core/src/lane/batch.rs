@@ -390,6 +390,12 @@ impl<P: Payload> SequencedBatch<P> {
         !self.entries.iter().all(Entry::is_untold)
     }
 
+    /// D3: records of it had their verdict, and no replacement was written: it is refused, and
+    /// gives up its slot once the replacement that shares others of its records is decided.
+    pub(super) fn is_reduced(&self) -> bool {
+        self.entries.iter().any(|entry| entry.heard == Heard::Elsewhere)
+    }
+
     pub(super) fn find(&self, ticket: Ticket) -> Option<&Entry> {
         find(&self.entries, ticket)
     }

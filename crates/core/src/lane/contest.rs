@@ -192,11 +192,19 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// L9: the earliest deadline of a live record in the replacement.
     pub(super) fn replacement_expiry(&self, replacement: &Replacement<P>) -> Instant {
+        let earliest = self.live_kept(replacement).map(|entry| entry.deadline).min();
+        earliest.unwrap_or(Instant::NEVER).min(replacement.batch.expiry())
+    }
+
+    /// L5: whether every record in it was told `Unknown`, by whichever batch speaks for it.
+    pub(super) fn is_reported(&self, replacement: &Replacement<P>) -> bool {
+        replacement.batch.all_told() && self.live_kept(replacement).next().is_none()
+    }
+
+    /// What it shares with those that it contests, and has no verdict yet.
+    fn live_kept<'a>(&'a self, replacement: &'a Replacement<P>) -> impl Iterator<Item = &'a Entry> {
         let kept = self.contested(replacement.target).flat_map(|(_, batch)| &batch.entries);
-        let kept = kept
-            .filter(|entry| entry.is_untold() && replacement.batch.find(entry.ticket).is_some());
-        let earliest = kept.map(|entry| entry.deadline).min().unwrap_or(Instant::NEVER);
-        earliest.min(replacement.batch.expiry())
+        kept.filter(|entry| entry.is_untold() && replacement.batch.find(entry.ticket).is_some())
     }
 
     // ---- C4: what becomes of it ------------------------------------------------------------------

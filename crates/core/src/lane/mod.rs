@@ -158,6 +158,14 @@ impl Usage {
     pub fn total(self) -> usize {
         self.waiting + self.unsettled
     }
+
+    fn add<P: Payload>(&mut self, batch: &batch::SequencedBatch<P>, reported: bool) {
+        let bytes = crate::payload::Frozen::bytes(&batch.frozen);
+        self.unsettled += bytes;
+        if reported {
+            self.unknown += bytes;
+        }
+    }
 }
 
 impl<P: Payload, R: Rules> Lane<P, R> {
@@ -268,13 +276,9 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let mut usage = Usage { waiting: self.intake.bytes(), unsettled: 0, unknown: 0 };
         for (_, slot) in self.span.iter() {
             match slot {
-                span::Slot::Unsettled(batch)
-                | span::Slot::Replacement(span::Replacement { batch, .. }) => {
-                    let bytes = crate::payload::Frozen::bytes(&batch.frozen);
-                    usage.unsettled += bytes;
-                    if batch.all_told() {
-                        usage.unknown += bytes;
-                    }
+                span::Slot::Unsettled(batch) => usage.add(batch, batch.all_told()),
+                span::Slot::Replacement(replacement) => {
+                    usage.add(&replacement.batch, self.is_reported(replacement));
                 }
                 span::Slot::Vacated { kept, .. } => {
                     usage.waiting += kept.iter().map(|batch| batch.records.bytes()).sum::<usize>();

@@ -186,6 +186,9 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             {
                 return self.turn_alone(batch.retry.not_before, Pick::Resend(place));
             }
+            if batch.is_reduced() {
+                return Turn::Waits;
+            }
             let passed_by = if open {
                 self.attempts.open_of(position) > 0
             } else {

@@ -167,12 +167,15 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.out.push_back(Action::NeedLeader);
     }
 
-    /// The batches of a pass: all that is unsettled before a vacated slot, and the replacement.
+    /// The batches of a pass: all that is unsettled before a slot that is given up, or will be,
+    /// and the replacement.
     fn asked_batches(&self) -> impl Iterator<Item = (Position, &SequencedBatch<P>)> {
-        let vacated = self.span.vacated().unwrap_or_else(|| self.span.end());
+        let reduced = self.span.unsettled().find(|(_, batch)| batch.is_reduced());
+        let end = reduced.map(|(position, _)| position).into_iter().chain(self.span.vacated());
+        let end = end.min().unwrap_or_else(|| self.span.end());
         let replacement = self.span.replacement().map(|(position, _)| position);
         let asked = self.span.offered();
-        asked.filter(move |(it, _)| *it < vacated || Some(*it) == replacement)
+        asked.filter(move |(it, _)| *it < end || Some(*it) == replacement)
     }
 
     /// What they were answered.

@@ -265,11 +265,19 @@ impl<P: Payload> Span<P> {
         self.contests.clear();
     }
 
-    /// Nothing is offered: contests that lie behind us are forgotten.
+    /// What was contested before the oldest slot that is not decided (`next`: there is none) is
+    /// forgotten.
     pub(super) fn forget_contests(&mut self, next: Sequence) {
-        if self.slots.is_empty() {
-            self.contests.retain(|it| it.first.until(next) < it.tickets.len() as u32);
-        }
+        let oldest = self.slots.iter().find_map(|slot| match slot {
+            Slot::Unsettled(batch) => Some(batch.first),
+            Slot::Vacated { first, .. } => Some(*first),
+            Slot::Replacement(_) | Slot::Written { .. } | Slot::Overtaken => None,
+        });
+        let oldest = oldest.unwrap_or(next);
+        // What begins behind `oldest` is nearly a whole round ahead of it (S14).
+        let ahead = |it: &Contest| it.first.until(oldest) > i32::MAX as u32 / 2;
+        let reaches = |it: &Contest| it.first.until(oldest) < it.tickets.len() as u32;
+        self.contests.retain(|it| ahead(it) || reaches(it));
     }
 
     pub(super) fn vacated_mut(&mut self) -> impl Iterator<Item = &mut Vec<SealedBatch<P>>> {

@@ -73,6 +73,10 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         else {
             return;
         };
+        // C: a refused replacement may carry the same records; they go their own way now.
+        if self.span.replacement().is_some_and(|(_, it)| it.target <= position) {
+            self.dissolve(Past::Refused);
+        }
         let vacated = Slot::Vacated { first, kept: Vec::new() };
         let Some(Slot::Unsettled(batch)) = self.span.replace(position, vacated) else { return };
         self.attempts.settle(position, SettledAs::NotWritten);
@@ -120,7 +124,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         });
         let successors_open = self
             .span
-            .unsettled()
+            .offered()
             .filter(|(position, _)| *position > vacated)
             .map(|(position, _)| self.attempts.open_of(position))
             .sum();
