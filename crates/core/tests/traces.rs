@@ -11,7 +11,7 @@ mod world;
 
 use candor_core::rules::{
     AfterReplacement, Class, ConclusionFacts, CutFacts, DuplicateFacts, DuplicateMeans, Fate,
-    Honest, Mark, ProofFacts, RevokeFacts, Rules, Standing,
+    Honest, Mark, ProofFacts, RevokeFacts, Rules, Standing, StopCause,
 };
 use candor_core::{HandedOver, PartitionResponse, Proof};
 
@@ -186,5 +186,19 @@ plant!(
     58,
     fn duplicate(facts: DuplicateFacts) -> DuplicateMeans {
         Honest::duplicate(DuplicateFacts { contested: false, ..facts })
+    }
+);
+plant!(
+    a_stop_for_good_by_a_log_that_is_gone_is_found,
+    25,
+    fn recreation_lifts_stop(_: StopCause) -> bool {
+        false
+    }
+);
+plant!(
+    a_stop_that_any_new_log_ends_is_found,
+    25,
+    fn recreation_lifts_stop(_: StopCause) -> bool {
+        true
     }
 );

@@ -24,13 +24,15 @@ const ELSEWHERE: [&str; 15] = [
     "window_has_room",
 ];
 
-/// Decisions of contests (C): they are inverted by the traces of candor-core.
-const CONTESTS: [&str; 6] = [
+/// Decisions of contests (C) and of a lane that stopped (S18): they are inverted by the traces of
+/// candor-core.
+const TRACED: [&str; 7] = [
     "after_replacement",
     "conclusive",
     "cut_is_legal",
     "goes_into_replacement",
     "may_revoke",
+    "recreation_lifts_stop",
     "replacement_not_written",
 ];
 
@@ -83,7 +85,7 @@ fn every_decision_is_inverted() {
         .iter()
         .map(|inversion| inversion.method)
         .chain(ELSEWHERE)
-        .chain(CONTESTS)
+        .chain(TRACED)
         .collect();
     let missing: Vec<_> = decisions.symmetric_difference(&inverted).collect();
     assert!(missing.is_empty(), "inverted nowhere, or no decision: {missing:?}");

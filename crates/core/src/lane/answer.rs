@@ -7,7 +7,7 @@ use crate::event::{Answer, HandedOver, PartitionResponse};
 use crate::ids::{AttemptId, Offset};
 use crate::payload::Payload;
 use crate::rules::{
-    Class, DuplicateFacts, DuplicateMeans, Fate, Mark, OffsetFacts, Rules, SettledAs,
+    Class, DuplicateFacts, DuplicateMeans, Fate, Mark, OffsetFacts, Rules, SettledAs, StopCause,
 };
 use crate::time::Instant;
 
@@ -150,7 +150,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     /// S13: the lane stops.
     pub(super) fn contradiction(&mut self, offset: Option<Offset>) {
         self.notice(Notice::Contradiction { offset });
-        self.stop();
+        self.stop(StopCause::Contradiction);
     }
 
     /// A late answer for what was given up; S15: it touches no counters.

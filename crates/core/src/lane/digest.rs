@@ -141,9 +141,9 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
         self.word(match lane.life {
             Life::Running => 1,
             Life::Closed => 2,
-            Life::Stopped { close: None } => 3,
-            Life::Stopped { close: Some(at) } => 1_000 + ahead(at),
-            Life::Closing { deadline } => 1_000_000_000_000_000_000 + ahead(deadline),
+            Life::Stopped { cause, close: None } => 3 + cause as u64,
+            Life::Stopped { cause, close: Some(at) } => (1 + cause as u64) << 60 | ahead(at),
+            Life::Closing { deadline } => 1_000 + ahead(deadline),
         });
         match lane.identity {
             Holding::Nothing(_) => self.word(0),

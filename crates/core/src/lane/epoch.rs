@@ -4,7 +4,9 @@ use alloc::vec::Vec;
 
 use crate::action::{Notice, Outcome};
 use crate::payload::Payload;
-use crate::rules::{Bounds, GivenUpEnd, NextIdentity, Rules, SettledAs, Stage, Standing};
+use crate::rules::{
+    Bounds, GivenUpEnd, NextIdentity, Rules, SettledAs, Stage, Standing, StopCause,
+};
 use crate::time::Instant;
 use crate::verdict::{NeverReason, Proof};
 
@@ -87,6 +89,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// S18: another log under the same name.
     pub(super) fn topic_recreated(&mut self, now: Instant) {
+        self.lift_stop();
         if !R::resend_to_new_topic() && !self.span.is_empty() {
             self.end_epoch(now, EpochEnd::Forgotten(NeverReason::TopicRecreated));
         } else if let Holding::Adopted(adopted) = self.identity
@@ -98,6 +101,21 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.unfenced = false;
         if !R::resend_to_new_topic() {
             self.start_pass(Stage::First);
+        }
+    }
+
+    /// S13, S18: what the answer contradicted is gone; what was in doubt then went with its log.
+    fn lift_stop(&mut self) {
+        let Life::Stopped { cause, close } = self.life else { return };
+        if !R::recreation_lifts_stop(cause) {
+            return;
+        }
+        self.life = close.map_or(Life::Running, |deadline| Life::Closing { deadline });
+        let gone = self.memory.log;
+        for given_up in self.given_up.iter_mut().filter(|it| it.log == gone) {
+            if given_up.reason == NeverReason::StateLost {
+                given_up.reason = NeverReason::TopicRecreated;
+            }
         }
     }
 
@@ -340,14 +358,14 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 
     /// L8: the lane ends truthfully; what is learned of open attempts still counts.
-    pub(super) fn stop(&mut self) {
+    pub(super) fn stop(&mut self, cause: StopCause) {
         self.end_epoch(self.now, EpochEnd::Stopped);
         for (past, told) in self.intake.take_all() {
             self.tell_past(past, told);
         }
         self.life = match self.life {
-            Life::Running => Life::Stopped { close: None },
-            Life::Closing { deadline } => Life::Stopped { close: Some(deadline) },
+            Life::Running => Life::Stopped { cause, close: None },
+            Life::Closing { deadline } => Life::Stopped { cause, close: Some(deadline) },
             life @ (Life::Closed | Life::Stopped { .. }) => life,
         };
     }
@@ -355,10 +373,10 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     /// D5: at its deadline a closing lane tells everything.
     pub(super) fn close_if_due(&mut self, now: Instant) {
         let due = match self.life {
-            Life::Closing { deadline } | Life::Stopped { close: Some(deadline) } => {
+            Life::Closing { deadline } | Life::Stopped { close: Some(deadline), .. } => {
                 R::expired(now, deadline)
             }
-            Life::Running | Life::Closed | Life::Stopped { close: None } => false,
+            Life::Running | Life::Closed | Life::Stopped { close: None, .. } => false,
         };
         if !due {
             return;

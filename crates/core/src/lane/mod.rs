@@ -33,7 +33,7 @@ use crate::config::LaneConfig;
 use crate::event::{Append, Event};
 use crate::ids::{Identity, ProducerId, Sequence};
 use crate::payload::Payload;
-use crate::rules::{Honest, Rules};
+use crate::rules::{Honest, Rules, StopCause};
 use crate::testing::Preset;
 use crate::time::Instant;
 use crate::verdict::NeverReason;
@@ -108,6 +108,7 @@ enum Life {
     Closed,
     /// L8: S13, K6 with `Stop`, or K7.
     Stopped {
+        cause: StopCause,
         close: Option<Instant>,
     },
 }
@@ -258,7 +259,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             && self.out.is_empty()
     }
 
-    /// Whether the lane stopped for good; a notice said why.
+    /// Whether the lane stopped; a notice said why. It goes on only where its topic is made anew after
+    /// a contradiction (S13).
     pub fn is_stopped(&self) -> bool {
         matches!(self.life, Life::Stopped { .. })
     }
@@ -319,9 +321,9 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             Life::Closing { deadline: earlier } => {
                 self.life = Life::Closing { deadline: earlier.min(deadline) };
             }
-            Life::Stopped { close } => {
+            Life::Stopped { cause, close } => {
                 let earlier = close.map_or(deadline, |earlier| earlier.min(deadline));
-                self.life = Life::Stopped { close: Some(earlier) };
+                self.life = Life::Stopped { cause, close: Some(earlier) };
             }
             Life::Closed => {}
         }

@@ -73,8 +73,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let memory = Deadline { at: self.resendable_until(), why: Wakeup::Memory };
         let close = match self.life {
             Life::Closing { deadline } => Deadline { at: deadline, why: Wakeup::Close },
-            Life::Stopped { close: Some(at) } => Deadline { at, why: Wakeup::Close },
-            Life::Running | Life::Closed | Life::Stopped { close: None } => {
+            Life::Stopped { close: Some(at), .. } => Deadline { at, why: Wakeup::Close },
+            Life::Running | Life::Closed | Life::Stopped { close: None, .. } => {
                 Deadline { at: Instant::NEVER, why: Wakeup::Close }
             }
         };

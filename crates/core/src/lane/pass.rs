@@ -4,7 +4,7 @@ use crate::action::{Action, Notice};
 use crate::config::OnDataLoss;
 use crate::ids::{LeaderEpoch, RouteId};
 use crate::payload::Payload;
-use crate::rules::{AfterPass, LeaderChange, Loss, LossFacts, Mark, Rules, Stage};
+use crate::rules::{AfterPass, LeaderChange, Loss, LossFacts, Mark, Rules, Stage, StopCause};
 use crate::time::Instant;
 use crate::verdict::NeverReason;
 
@@ -218,7 +218,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             OnDataLoss::Continue => {}
             OnDataLoss::Stop => {
                 self.notice(Notice::Stopped);
-                self.stop();
+                self.stop(StopCause::DataLoss);
             }
         }
     }
@@ -228,7 +228,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.conflicts += 1;
         if R::conflict_stops(self.conflicts) {
             self.notice(Notice::IdentityConflict);
-            self.stop();
+            self.stop(StopCause::Conflict);
         } else {
             self.end_epoch(now, EpochEnd::Conflict);
         }

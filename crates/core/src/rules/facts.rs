@@ -239,6 +239,23 @@ impl Bounds {
     }
 }
 
+/// What stopped a lane (L8).
+///
+/// ```
+/// use candor_core::rules::{Honest, Rules, StopCause};
+/// assert!(Honest::recreation_lifts_stop(StopCause::Contradiction));
+/// assert!(!Honest::recreation_lifts_stop(StopCause::Conflict));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StopCause {
+    /// S13: an answer contradicts what was concluded before.
+    Contradiction,
+    /// K6, with `OnDataLoss::Stop`.
+    DataLoss,
+    /// K7: somebody else uses our id, or the broker refuses local epochs.
+    Conflict,
+}
+
 /// What a settled batch was settled as.
 ///
 /// ```

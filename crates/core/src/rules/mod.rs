@@ -196,6 +196,16 @@ pub trait Rules: Clone + Copy + Debug + PartialEq + Eq + 'static {
         }
     }
 
+    /// S13, S18: whether a lane that stopped goes on where its topic was made anew. A contradiction
+    /// is one with the log that is gone. The other stops are no statement about that log only: a
+    /// second user of our id stays one (K7), and who wants to stop at a loss is to look at it.
+    fn recreation_lifts_stop(cause: StopCause) -> bool {
+        match cause {
+            StopCause::Contradiction => true,
+            StopCause::DataLoss | StopCause::Conflict => false,
+        }
+    }
+
     /// S15: whether an answer may touch the counters of the identity in use.
     fn touches_counters(same_identity: bool) -> bool {
         same_identity

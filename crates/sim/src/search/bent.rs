@@ -7,7 +7,7 @@ use candor_core::rules::{
     AfterPass, AfterReplacement, Class, ConclusionFacts, CutFacts, DoubtFacts, DuplicateFacts,
     DuplicateMeans, Fate, GateFacts, GivenUpEnd, Honest, LeaderChange, Loss, LossFacts, Mark,
     MemoryFacts, NextIdentity, OffsetFacts, ProofFacts, RevokeFacts, Rules, SettledAs, Stage,
-    Standing,
+    Standing, StopCause,
 };
 use candor_core::verdict::Proof;
 use candor_core::{HandedOver, Instant, LeaderEpoch, Offset, PartitionResponse, ProducerEpoch};
@@ -75,6 +75,7 @@ decisions! {
     fn epoch_is_used_up(epoch: ProducerEpoch, acknowledged: bool) -> bool;
     fn offsets_agree(facts: OffsetFacts) -> bool;
     fn contradicts(settled: SettledAs, base: Option<Offset>) -> bool;
+    fn recreation_lifts_stop(cause: StopCause) -> bool;
     fn touches_counters(same: bool) -> bool;
     fn shows_timestamp_type(attempts: u32) -> bool;
     fn resend_to_new_topic() -> bool;
