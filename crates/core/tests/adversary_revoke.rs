@@ -377,3 +377,31 @@ fn a_replacement_does_not_carry_what_was_told_not_delivered() {
     let asked = play.try_offer().unwrap();
     assert_eq!(asked.batch.records(), [revoked as u16]);
 }
+
+/// S22, C1: a 0 behind what is certainly not written means that the broker lost our state. Then
+/// the slot of a replacement proves nothing either: what it contested may be in the log.
+#[test]
+fn a_slot_taken_behind_a_refused_batch_proves_nothing() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (head, late) = play.append_and_offer(10 * MINUTE);
+    let revoked = play.join(play.now as i64, 10 * MINUTE);
+    let kept = play.join(play.now as i64, 10 * MINUTE);
+    play.flush();
+    let lost = play.offer();
+    play.next_route();
+    let asked = play.offer_again();
+    play.error(asked, 45);
+    play.revoke(revoked);
+    play.wait(2_000);
+    let contest = play.try_offer().unwrap();
+    assert!(contest.replacement);
+    play.error(late, 19);
+    play.zero(contest.attempt, 20);
+    assert_eq!(play.verdicts[&kept], Verdict::Delivered { offset: Offset::new(20) });
+    assert_eq!(play.verdicts[&head], Verdict::NotDelivered(Proof::Overtaken));
+    assert!(play.notices.contains(&Notice::StateLost));
+    play.lose(lost);
+    let resolution = play.resolutions[&revoked];
+    assert!(matches!(resolution, Resolution::Never { reason: NeverReason::StateLost, .. }));
+}

@@ -73,7 +73,9 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             last_acknowledged: self.memory.last_acknowledged(),
             first_of_epoch: contested.is_some_and(|batch| batch.first == R::first_sequence()),
         });
-        match (conclusive, resendable) {
+        // S22: a 0 behind what is certainly not written means that the broker lost our state.
+        let lost = self.lowest_refused().is_some_and(|lowest| lowest < target);
+        match (conclusive && !lost, resendable) {
             (true, _) => EpochEnd::Replaced { target },
             (false, true) => EpochEnd::Forgotten(NeverReason::StateLost),
             (false, false) => EpochEnd::Forgotten(NeverReason::Expired),
