@@ -28,7 +28,7 @@ lint:
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# The exhaustive search of the lane in one scope; `candor sim search --help` lists them.
+# The exhaustive search of the lane in one scope; `candor sim search --list` lists them.
 search SCOPE="any-fault":
     cargo run --release -p candor-cli -- sim search --scope {{SCOPE}}
 

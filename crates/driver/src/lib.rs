@@ -68,7 +68,9 @@ mod slots;
 mod stats;
 mod verdict;
 
-pub use candor_core::{Doubt, NeverReason, Proof, Ticket, Why};
+pub use candor_core::{
+    BeyondMemory, Doubt, NeverReason, Notice as PartitionNotice, OnDataLoss, Proof, Ticket, Why,
+};
 pub use candor_proto::{
     Address, Config, ConfigError, Data, ErrorCode, Fault, Loss, Notice, Partitioning, Record,
     Refused, Unused, Waiting, WhyRefused,
