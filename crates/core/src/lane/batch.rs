@@ -408,7 +408,10 @@ impl<P: Payload> SequencedBatch<P> {
     pub(super) fn told(&self) -> Vec<Told> {
         let entries = self.entries.iter().enumerate();
         let own = entries.filter(|(_, entry)| entry.heard != Heard::Elsewhere);
-        own.map(|(index, entry)| entry.to_told(index)).collect()
+        // As a rule it speaks for all of them; a filter alone would let the list grow step by step.
+        let mut told = Vec::with_capacity(self.entries.len());
+        told.extend(own.map(|(index, entry)| entry.to_told(index)));
+        told
     }
 
     /// Another batch speaks for these records from now on: they are handed over as they were told.
