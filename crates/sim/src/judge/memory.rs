@@ -34,6 +34,12 @@ impl Memory {
         self.last_offset.is_some_and(|offset| log_start > offset)
     }
 
+    /// K6: the log that was acknowledged is gone, and its offsets mean nothing for the one there is.
+    pub(super) fn forget_log(&mut self) {
+        self.last_offset = None;
+        self.log_start = 0;
+    }
+
     /// *Known*, as the gate asks it.
     pub(super) fn known(&self, now: u64, settings: &Settings) -> bool {
         self.last_zero.is_some_and(|zero| {

@@ -228,6 +228,7 @@ impl Observer {
             let seldom = self.wire.asked_too_seldom(&self.ledger).filter(|_| self.settings.wire);
             let alarm = |record| Anomaly::new(Class::FalseAlarm).record(record);
             self.suspects.extend(seldom.map(alarm));
+            self.wire.forget_log();
         }
     }
 

@@ -350,6 +350,11 @@ impl Wire {
         }
     }
 
+    /// K6 forgets the last acknowledged offset and the highest log start.
+    pub(super) fn forget_log(&mut self) {
+        self.memory.forget_log();
+    }
+
     /// Whether some batch in doubt may have been forgotten by the broker (S20, *resendable*). What was
     /// given up under an older identity is not resent.
     fn is_stale(&self, now: u64) -> bool {
