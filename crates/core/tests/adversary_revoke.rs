@@ -2,186 +2,39 @@
 //! Ids are those of `docs/rules.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test's helpers
 
-use std::collections::BTreeMap;
+mod play;
 
-use candor_core::testing::{Counted, Preset};
+use candor_core::testing::Counted;
 use candor_core::*;
+use play::{MINUTE, Play};
 
-const MINUTE: u64 = 60_000;
-
-/// A lane, and everything that it said.
-struct Play {
-    lane: Lane<Counted>,
-    now: u64,
-    route: u64,
-    epoch: i32,
-    tickets: u64,
-    verdicts: BTreeMap<u64, Verdict>,
-    resolutions: BTreeMap<u64, Resolution>,
-    notices: Vec<Notice>,
-    questions: Vec<Action>,
+/// What stands behind a head in doubt.
+struct Behind {
+    head: u64,
+    /// The head's first attempt, unanswered on the connection before.
+    late: AttemptId,
+    revoked: u64,
+    /// In the batch of the one that is revoked.
+    kept: u64,
+    /// Their attempt, on the connection before.
+    lost: AttemptId,
+    contest: Offer<Counted>,
 }
 
-impl Play {
-    /// At sequence 40 of epoch 3, offset 9 being the last one acknowledged; route 1.
-    fn new() -> Self {
-        Self::with(LaneConfig::default(), 3)
-    }
-
-    fn with(config: LaneConfig, epoch: i16) -> Self {
-        let now = 1_700_000_000_000;
-        let id = ProducerId::new(7).unwrap();
-        let preset = Preset {
-            identity: Identity { id, epoch: ProducerEpoch::new(epoch).unwrap() },
-            next: Sequence::new(40).unwrap(),
-            last_acknowledged: Offset::new(9).unwrap(),
-        };
-        let mut play = Self {
-            lane: Lane::preset(config, Instant::from_millis(now), preset),
-            now,
-            route: 0,
-            epoch: 1,
-            tickets: 0,
-            verdicts: BTreeMap::new(),
-            resolutions: BTreeMap::new(),
-            notices: Vec::new(),
-            questions: Vec::new(),
-        };
-        play.next_route();
-        play
-    }
-
-    fn now(&self) -> Instant {
-        Instant::from_millis(self.now)
-    }
-
-    /// Tells an event, without a poll behind it.
-    fn tell(&mut self, event: Event<'_, Counted>) {
-        self.lane.handle(self.now(), event).expect("a legal event");
-    }
-
-    fn poll(&mut self) {
-        while let Some(action) = self.lane.poll(self.now()) {
-            match action {
-                Action::Settled(settled) => {
-                    for (ticket, verdict) in settled.verdicts() {
-                        assert_eq!(self.verdicts.insert(ticket.0, verdict), None, "two verdicts");
-                    }
-                    for (ticket, resolution) in settled.resolutions() {
-                        let before = self.resolutions.insert(ticket.0, resolution);
-                        assert_eq!(before, None, "two resolutions");
-                    }
-                }
-                Action::Notice(notice) => self.notices.push(notice),
-                Action::NeedIdentity | Action::NeedLeader => self.questions.push(action),
-            }
-        }
-    }
-
-    fn wait(&mut self, millis: u64) {
-        self.now += millis;
-        self.poll();
-    }
-
-    fn leader(&mut self, route: Option<u64>) {
-        let epoch = LeaderEpoch(self.epoch);
-        self.tell(Event::Leader { route: route.map(RouteId), epoch });
-        self.poll();
-    }
-
-    fn next_route(&mut self) {
-        self.route += 1;
-        self.leader(Some(self.route));
-    }
-
-    fn confirm(&mut self) {
-        self.tell(Event::LeaderConfirmed { epoch: LeaderEpoch(self.epoch) });
-        self.poll();
-    }
-
-    /// A record with this timestamp and time, in a batch that goes on.
-    fn join(&mut self, timestamp: i64, deadline: u64) -> u64 {
-        let ticket = self.tickets;
-        self.tickets += 1;
-        self.tell(Event::Append(Append {
-            ticket: Ticket(ticket),
-            born: self.now(),
-            deadline: Instant::from_millis(self.now + deadline),
-            timestamp,
-            record: ticket as u16,
-        }));
-        ticket
-    }
-
-    /// A batch of one record with this time.
-    fn append(&mut self, deadline: u64) -> u64 {
-        let ticket = self.join(self.now as i64, deadline);
-        self.flush();
-        ticket
-    }
-
-    fn revoke(&mut self, ticket: u64) {
-        self.tell(Event::Revoke(Ticket(ticket)));
-        self.poll();
-    }
-
-    fn flush(&mut self) {
-        self.tell(Event::Flush);
-        self.poll();
-    }
-
-    fn try_offer(&mut self) -> Option<Offer<Counted>> {
-        self.lane.offer(self.now(), RouteId(self.route), usize::MAX)
-    }
-
-    fn offer(&mut self) -> AttemptId {
-        let offer = self.try_offer().expect("an offer");
-        offer.attempt
-    }
-
-    /// Waits for the backoff first.
-    fn offer_again(&mut self) -> AttemptId {
-        self.wait(2_000);
-        self.offer()
-    }
-
-    fn append_and_offer(&mut self, deadline: u64) -> (u64, AttemptId) {
-        let ticket = self.append(deadline);
-        (ticket, self.offer())
-    }
-
-    fn say(&mut self, attempt: AttemptId, answer: impl Into<Answer>) {
-        self.tell(Event::Answered { attempt, answer: answer.into() });
-        self.poll();
-    }
-
-    fn zero(&mut self, attempt: AttemptId, base: i64) {
-        self.say(attempt, PartitionResponse::appended(base));
-    }
-
-    fn zero_with_log_start(&mut self, attempt: AttemptId, base: i64, log_start_offset: i64) {
-        let response = PartitionResponse::appended(base);
-        self.say(attempt, PartitionResponse { log_start_offset, ..response });
-    }
-
-    fn error(&mut self, attempt: AttemptId, code: i16) {
-        self.say(attempt, PartitionResponse::error(code));
-    }
-
-    fn lose(&mut self, attempt: AttemptId) {
-        self.tell(Event::Ended { attempt, handed: HandedOver::PerhapsWhole });
-        self.poll();
-    }
-
-    /// A batch at this offset opens the gate.
-    fn open_gate(&mut self, base: i64) {
-        let (_, opener) = self.append_and_offer(MINUTE);
-        self.zero(opener, base);
-    }
-
-    fn epoch_in_use(&self) -> i16 {
-        self.lane.identity().unwrap().epoch.get()
-    }
+/// A head that was answered 45, and a replacement under way for the batch behind it.
+fn contested_behind() -> (Play, Behind) {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (head, late) = play.append_and_offer(10 * MINUTE);
+    let revoked = play.join(play.now as i64, 10 * MINUTE);
+    let kept = play.join(play.now as i64, 10 * MINUTE);
+    play.flush();
+    let lost = play.offer();
+    play.next_route();
+    let asked = play.offer_again();
+    play.error(asked, 45);
+    let contest = play.contest(revoked);
+    (play, Behind { head, late, revoked, kept, lost, contest })
 }
 
 /// D3, C: B2 was refused, and one of its records was told so while a replacement that does not
@@ -199,10 +52,7 @@ fn what_was_told_not_delivered_is_not_offered_again() {
     let (first, second) = (play.offer(), play.offer());
     play.error(first, 7);
     play.error(second, 19);
-    play.revoke(revoked);
-    play.wait(2_000);
-    let contest = play.try_offer().unwrap();
-    assert!(contest.replacement);
+    let contest = play.contest(revoked);
     assert_eq!(contest.batch.records(), [kept as u16], "no more would fit");
     play.lose(contest.attempt);
     play.next_route();
@@ -239,10 +89,7 @@ fn a_replacement_of_live_records_is_no_reported_unknown() {
     play.flush();
     let lost = play.offer();
     play.error(lost, 7);
-    play.revoke(revoked);
-    play.wait(2_000);
-    let contest = play.try_offer().unwrap();
-    assert!(contest.replacement);
+    play.contest(revoked);
     let usage = play.lane.usage();
     assert_eq!((usage.unsettled, usage.unknown), (3, 0));
     play.wait(MINUTE);
@@ -254,20 +101,7 @@ fn a_replacement_of_live_records_is_no_reported_unknown() {
 /// the broker forgot us, and what it carries would be written twice if it were sent anew.
 #[test]
 fn a_replacement_behind_a_vacated_slot_is_awaited() {
-    let mut play = Play::new();
-    play.open_gate(10);
-    let (head, late) = play.append_and_offer(10 * MINUTE);
-    let revoked = play.join(play.now as i64, 10 * MINUTE);
-    let kept = play.join(play.now as i64, 10 * MINUTE);
-    play.flush();
-    let lost = play.offer();
-    play.next_route();
-    let asked = play.offer_again();
-    play.error(asked, 45);
-    play.revoke(revoked);
-    play.wait(2_000);
-    let contest = play.try_offer().unwrap();
-    assert!(contest.replacement);
+    let (mut play, Behind { head, late, revoked, kept, lost, contest }) = contested_behind();
     play.tell(Event::Cancel(Ticket(head)));
     play.poll();
     play.error(late, 19);
@@ -297,10 +131,7 @@ fn decided_contests_are_forgotten() {
         let (behind, attempt) = pair(&mut play);
         play.error(ahead.1, 7);
         play.error(attempt, 7);
-        play.revoke(ahead.0);
-        play.wait(2_000);
-        let contest = play.try_offer().unwrap();
-        assert!(contest.replacement);
+        let contest = play.contest(ahead.0);
         play.error(contest.attempt, 45);
         let asked = play.offer_again();
         play.zero(asked, 11 + 2 * round);
@@ -326,10 +157,7 @@ fn a_replacement_does_not_outlive_a_batch_that_gave_up_its_slot() {
     let late = play.offer();
     play.next_route();
     play.tell(Event::Cancel(Ticket(cancelled)));
-    play.revoke(revoked);
-    play.wait(2_000);
-    let contest = play.try_offer().unwrap();
-    assert!(contest.replacement);
+    let contest = play.contest(revoked);
     assert_eq!(contest.batch.records(), kept.map(|ticket| ticket as u16));
     play.error(contest.attempt, 19);
     // The old connection tells that the second batch was never taken.
@@ -357,9 +185,7 @@ fn a_replacement_does_not_carry_what_was_told_not_delivered() {
     let second = play.offer();
     play.error(lost, 7);
     play.error(second, 19);
-    play.revoke(revoked);
-    play.wait(2_000);
-    let contest = play.try_offer().unwrap();
+    let contest = play.contest(revoked);
     assert_eq!(contest.batch.records(), pair.map(|ticket| ticket as u16));
     // Its answer is late; the batches themselves are asked, and refused for good.
     play.next_route();
@@ -382,20 +208,7 @@ fn a_replacement_does_not_carry_what_was_told_not_delivered() {
 /// the slot of a replacement proves nothing either: what it contested may be in the log.
 #[test]
 fn a_slot_taken_behind_a_refused_batch_proves_nothing() {
-    let mut play = Play::new();
-    play.open_gate(10);
-    let (head, late) = play.append_and_offer(10 * MINUTE);
-    let revoked = play.join(play.now as i64, 10 * MINUTE);
-    let kept = play.join(play.now as i64, 10 * MINUTE);
-    play.flush();
-    let lost = play.offer();
-    play.next_route();
-    let asked = play.offer_again();
-    play.error(asked, 45);
-    play.revoke(revoked);
-    play.wait(2_000);
-    let contest = play.try_offer().unwrap();
-    assert!(contest.replacement);
+    let (mut play, Behind { head, late, revoked, kept, lost, contest }) = contested_behind();
     play.error(late, 19);
     play.zero(contest.attempt, 20);
     assert_eq!(play.verdicts[&kept], Verdict::Delivered { offset: Offset::new(20) });

@@ -15,10 +15,7 @@ pub(crate) const fn mix(seed: u64, value: u64) -> u64 {
 /// L3: the wait after the `failures`-th failure in a row (1 and up): a fifth shorter or longer, by
 /// hash, than the rule has it, never beyond `longest`.
 pub(crate) fn backoff<R: Rules>(first: Span, longest: Span, failures: u32, hash: u64) -> Span {
-    let base = R::cluster_backoff(failures, first, longest).as_micros();
-    let fifth = base / 5;
-    let jittered = (base - fifth).saturating_add(hash % (2 * fifth + 1));
-    Span::from_micros(jittered.min(longest.as_micros()).max(1))
+    R::backoff(failures, first, longest).spread(hash).min(longest).max(Span::from_micros(1))
 }
 
 #[cfg(test)]

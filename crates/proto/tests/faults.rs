@@ -7,61 +7,40 @@ mod support;
 use core::time::Duration;
 
 use bytes::Bytes;
+use candor_core::rules::Honest;
 use candor_core::{NeverReason, Proof, Resolution, Verdict};
 use candor_proto::{
     Config, Ended, Fault, Handed, Input, Loss, Notice, Output, Producer, Record, Waiting,
     WhyRefused,
 };
-use support::{Cluster, START, Script, World, config, ms};
-
-fn faults(world: &World) -> Vec<&Fault> {
-    let why = world.notices.iter().filter_map(|notice| match notice {
-        Notice::ConnectionFailed { why, .. } => Some(why),
-        Notice::Partition { .. }
-        | Notice::NoProducerId { .. }
-        | Notice::TopicRefused { .. }
-        | Notice::TopicRecreated { .. } => None,
-    });
-    why.collect()
-}
-
-/// A world in which topic `t` was used already: leaders, id and gate are there.
-fn warm(config: &Config, cluster: Cluster) -> World {
-    let mut world = World::new(config, cluster);
-    let ticket = world.say("warm");
-    world.settle();
-    world.assert_offset(ticket, 0);
-    world.cluster.seen.clear();
-    world.notices.clear();
-    world
-}
+use support::{Cluster, START, Script, World, config, ms, scenarios};
 
 #[test]
 fn a_cut_after_the_append_is_resent_unchanged_and_delivered_once() {
-    let mut world = warm(&config(), Cluster::new(1, 1));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));
     world.cluster.script = [Script::AppendAndCut].into();
     let ticket = world.say("a");
     world.run_until_told(&[ticket]);
     world.assert_offset(ticket, 1);
     assert_eq!(world.cluster.log("t", 0), ["warm", "a"]);
     assert_eq!(world.cluster.offered("t", 0), [(0, 1, 1), (0, 1, 1)]);
-    assert_eq!(faults(&world), [&Fault::Lost(Loss::Broken)]);
+    assert_eq!(world.faults(), [&Fault::Lost(Loss::Broken)]);
 }
 
 #[test]
 fn a_silent_broker_loses_its_connection_and_the_batch_goes_again() {
-    let mut world = warm(&config(), Cluster::new(1, 1));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));
     world.cluster.script = [Script::Swallow].into();
     let ticket = world.say("a");
     world.run_until_told(&[ticket]);
     world.assert_offset(ticket, 1);
-    assert_eq!(faults(&world), [&Fault::RequestTimeout]);
+    assert_eq!(world.faults(), [&Fault::RequestTimeout]);
     assert!(world.now >= START + ms(30_000) && world.now < START + ms(32_000));
 }
 
 #[test]
 fn bytes_that_were_never_handed_over_leave_no_doubt() {
-    let mut world = warm(&config(), Cluster::new(1, 1));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));
     world.stuck.insert("b1".to_owned());
     let ticket = world.say("a");
     world.settle();
@@ -73,7 +52,7 @@ fn bytes_that_were_never_handed_over_leave_no_doubt() {
 
 #[test]
 fn bytes_that_may_have_been_handed_over_leave_doubt() {
-    let mut world = warm(&config(), Cluster::new(1, 1));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));
     world.stuck.insert("b1".to_owned());
     let ticket = world.say("a");
     world.settle();
@@ -101,14 +80,14 @@ fn answers_that_cannot_be_believed_end_the_connection_and_decide_nothing() {
         (Script::WrongCorrelation, "out of turn"),
         (Script::Contradict, "contradicts"),
     ] {
-        let mut world = warm(&config(), Cluster::new(1, 1));
+        let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));
         world.cluster.script = [script.clone()].into();
         let ticket = world.say("a");
         world.settle();
         assert_eq!(world.verdict(ticket), None, "{script:?}");
         world.run_until_told(&[ticket]);
         world.assert_offset(ticket, 1);
-        assert!(faults(&world)[0].to_string().contains(expected), "{:?}", faults(&world));
+        assert!(world.faults()[0].to_string().contains(expected), "{:?}", world.faults());
         assert_eq!(world.cluster.log("t", 0), ["warm", "a"]);
     }
 }
@@ -116,18 +95,18 @@ fn answers_that_cannot_be_believed_end_the_connection_and_decide_nothing() {
 #[test]
 fn answers_for_more_than_was_asked_count_and_end_the_connection() {
     for script in [Script::AnswerTwice, Script::AnswerMore] {
-        let mut world = warm(&config(), Cluster::new(1, 1));
+        let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));
         world.cluster.script = [script].into();
         let ticket = world.say("a");
         world.settle();
         world.assert_offset(ticket, 1);
-        assert_eq!(faults(&world), [&Fault::Contradiction]);
+        assert_eq!(world.faults(), [&Fault::Contradiction]);
     }
 }
 
 #[test]
 fn a_partition_left_out_of_an_answer_is_in_doubt_alone() {
-    let mut world = warm(&config(), Cluster::new(1, 2));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 2));
     world.send(Record::to("t").partition(1).value("warm"));
     world.settle();
     world.cluster.script = [Script::AnswerLess].into();
@@ -138,12 +117,12 @@ fn a_partition_left_out_of_an_answer_is_in_doubt_alone() {
     assert_eq!(world.verdict(left_out), None);
     world.run_until_told(&[left_out]);
     world.assert_offset(left_out, 1);
-    assert_eq!(faults(&world), [&Fault::Contradiction; 0]);
+    assert_eq!(world.faults(), [&Fault::Contradiction; 0]);
 }
 
 #[test]
 fn a_dead_leader_is_not_waited_for() {
-    let mut world = warm(&config(), Cluster::new(3, 1));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(3, 1));
     world.down.insert("b1".to_owned());
     world.cluster.partition("t", 0).leader = 2;
     world.cluster.partition("t", 0).epoch = 1;
@@ -157,7 +136,7 @@ fn a_dead_leader_is_not_waited_for() {
 
 #[test]
 fn a_leader_that_dies_with_a_request_open_makes_others_be_asked() {
-    let mut world = warm(&config(), Cluster::new(3, 1));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(3, 1));
     world.cluster.script = [Script::Swallow].into();
     let ticket = world.say("a");
     world.settle();
@@ -172,7 +151,7 @@ fn a_leader_that_dies_with_a_request_open_makes_others_be_asked() {
 
 #[test]
 fn what_a_broker_says_it_holds_us_back_is_no_part_of_the_timeout() {
-    let mut world = warm(&config(), Cluster::new(1, 1));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));
     world.mute.insert("b1".to_owned());
     let first = world.say("a");
     world.settle();
@@ -185,7 +164,7 @@ fn what_a_broker_says_it_holds_us_back_is_no_part_of_the_timeout() {
     world.mute.insert("b1".to_owned());
     world.run(ms(49_000));
     world.assert_offset(first, 1);
-    assert_eq!((world.verdict(second), faults(&world).len()), (None, 0));
+    assert_eq!((world.verdict(second), world.faults().len()), (None, 0));
     world.mute.clear();
     world.settle();
     world.assert_offset(second, 2);
@@ -193,7 +172,7 @@ fn what_a_broker_says_it_holds_us_back_is_no_part_of_the_timeout() {
 
 #[test]
 fn a_leader_that_swallows_connections_does_not_hide_the_others() {
-    let mut world = warm(&config(), Cluster::new(3, 1));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(3, 1));
     world.hung.insert("b1".to_owned());
     world.cluster.partition("t", 0).leader = 2;
     world.cluster.partition("t", 0).epoch = 1;
@@ -207,7 +186,7 @@ fn a_leader_that_swallows_connections_does_not_hide_the_others() {
 
 #[test]
 fn a_silent_broker_that_owes_metadata_does_not_hold_up_the_others() {
-    let mut world = warm(&config(), Cluster::new(3, 3));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(3, 3));
     for partition in 0..3 {
         world.send(Record::to("t").partition(partition).value("warm"));
     }
@@ -224,7 +203,7 @@ fn a_silent_broker_that_owes_metadata_does_not_hold_up_the_others() {
 
 #[test]
 fn a_leader_hint_is_followed_without_metadata() {
-    let mut world = warm(&config(), Cluster::new(2, 1));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(2, 1));
     world.cluster.partition("t", 0).leader = 2;
     world.cluster.partition("t", 0).epoch = 3;
     world.cluster.script = [Script::Moved(2, 3)].into();
@@ -241,7 +220,7 @@ fn a_leader_hint_is_followed_without_metadata() {
 fn older_hints_and_older_leaders_are_not_followed() {
     let mut cluster = Cluster::new(3, 1);
     cluster.partition("t", 0).epoch = 7;
-    let mut world = warm(&config(), cluster);
+    let mut world = World::<Honest>::warm(&config(), cluster);
     world.cluster.script = [Script::Moved(2, 7), Script::Moved(2, 6)].into();
     let ticket = world.say("a");
     world.run_until_told(&[ticket]);
@@ -251,21 +230,12 @@ fn older_hints_and_older_leaders_are_not_followed() {
 
 #[test]
 fn a_lower_epoch_is_followed_once_two_brokers_say_so() {
-    let mut cluster = Cluster::new(3, 1);
-    cluster.partition("t", 0).epoch = 7;
-    let mut world = warm(&config(), cluster);
-    world.cluster.partition("t", 0).leader = 2;
-    world.cluster.partition("t", 0).epoch = 6;
-    let ticket = world.say("a");
-    world.run_until_told(&[ticket]);
-    world.assert_offset(ticket, 1);
-    assert_eq!(world.cluster.seen.last().unwrap().node, 2);
-    assert!(world.now < START + ms(2_000), "{:?}", world.now.since(START));
+    scenarios::two_brokers_are_two::<Honest>();
 }
 
 #[test]
 fn what_is_in_doubt_never_goes_to_a_topic_made_anew() {
-    let mut world = warm(&config(), Cluster::new(1, 1));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));
     world.cluster.script = [Script::AppendAndCut].into();
     let doubtful = world.say("a");
     world.settle();
@@ -326,7 +296,7 @@ fn a_broker_that_accepts_and_says_nothing_is_given_up() {
     let ticket = world.say("a");
     world.run_until_told(&[ticket]);
     world.assert_offset(ticket, 0);
-    assert_eq!(faults(&world), [&Fault::ConnectTimeout]);
+    assert_eq!(world.faults(), [&Fault::ConnectTimeout]);
     assert!(world.now <= START + ms(10_100));
 }
 
@@ -345,7 +315,7 @@ fn a_greeting_that_leads_to_an_end_keeps_the_waits_growing() {
 
 #[test]
 fn rebootstrap_drops_everything_and_starts_from_the_seeds() {
-    let mut world = warm(&config(), Cluster::new(2, 2));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(2, 2));
     let before = world.connects.len();
     world.cluster.metadata_error = 129;
     world.cluster.script = [Script::Refuse(5)].into();
@@ -355,14 +325,14 @@ fn rebootstrap_drops_everything_and_starts_from_the_seeds() {
     world.cluster.metadata_error = 0;
     world.run_until_told(&[ticket]);
     world.assert_offset(ticket, 1);
-    assert!(faults(&world).contains(&&Fault::Rebootstrap), "{:?}", world.notices);
+    assert!(world.faults().contains(&&Fault::Rebootstrap), "{:?}", world.notices);
     assert!(world.connects[before..].iter().any(|(_, host)| host == "seed"));
     assert_eq!(world.cluster.offered("t", 0).last(), Some(&(0, 1, 1)), "sequences survive");
 }
 
 #[test]
 fn nothing_is_written_into_another_cluster() {
-    let mut world = warm(&config(), Cluster::new(1, 1));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));
     world.cluster.id = "two".to_owned();
     world.cluster.create("t", 2, 1);
     world.cluster.script = [Script::Refuse(5); 1].into();
@@ -371,7 +341,7 @@ fn nothing_is_written_into_another_cluster() {
     world.cluster.seen.clear();
     world.run(ms(121_000));
     assert!(world.verdict(ticket).is_some());
-    assert!(faults(&world).contains(&&Fault::ForeignCluster));
+    assert!(world.faults().contains(&&Fault::ForeignCluster));
 }
 
 #[test]
@@ -400,7 +370,7 @@ fn memory_has_a_bound_and_comes_back() {
 
 #[test]
 fn the_bound_holds_for_records_in_flight() {
-    let mut world = warm(&config().memory(20_000), Cluster::new(1, 1));
+    let mut world = World::<Honest>::warm(&config().memory(20_000), Cluster::new(1, 1));
     world.mute.insert("b1".to_owned());
     let mut accepted = 0;
     let why = loop {
@@ -488,7 +458,7 @@ fn close_delivers_what_it_can_and_then_says_so() {
 
 #[test]
 fn close_ends_by_its_deadline_whatever_happens() {
-    let mut world = warm(&config(), Cluster::new(1, 1));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));
     world.cluster.script = [Script::Swallow].into();
     let doubtful = world.say("a");
     world.settle();
@@ -509,7 +479,7 @@ fn close_ends_by_its_deadline_whatever_happens() {
 
 #[test]
 fn a_request_lost_twice_is_split_to_one_partition_each() {
-    let mut world = warm(&config(), Cluster::new(1, 4));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 4));
     let send = |world: &mut World| -> Vec<_> {
         (0..4).map(|p| world.send(Record::to("t").partition(p).value("x"))).collect()
     };
@@ -534,7 +504,7 @@ fn a_request_lost_twice_is_split_to_one_partition_each() {
 #[test]
 fn nothing_new_is_offered_while_the_window_is_full() {
     let config = config().write_window(1_000).batch_size(500);
-    let mut world = warm(&config, Cluster::new(1, 2));
+    let mut world = World::<Honest>::warm(&config, Cluster::new(1, 2));
     world.send(Record::to("t").partition(1).value("warm"));
     world.settle();
     world.stuck.insert("b1".to_owned());
@@ -565,29 +535,13 @@ fn a_wrong_peer_is_named() {
 
 #[test]
 fn after_two_losses_without_an_answer_each_partition_goes_alone() {
-    let hurried = config()
-        .retry_backoff(Duration::from_millis(1))
-        .retry_backoff_max(Duration::from_millis(1));
-    let mut world = warm(&hurried, Cluster::new(1, 2));
-    let other = world.send(Record::to("t").partition(1).value("warm"));
-    world.run_until_told(&[other]);
-    world.cluster.seen.clear();
-    world.cluster.script = [Script::AppendAndCut, Script::AppendAndCut].into();
-    let tickets = [0, 1].map(|n| world.send(Record::to("t").partition(n).value("a")));
-    world.run_until_told(&tickets);
-    tickets.iter().for_each(|ticket| world.assert_offset(*ticket, 1));
-    let sizes: Vec<usize> = world.cluster.seen.iter().map(|seen| seen.batches.len()).collect();
-    assert_eq!(sizes, [2, 2, 1, 1], "L7");
-    let together = [0, 1].map(|n| world.send(Record::to("t").partition(n).value("b")));
-    world.run_until_told(&together);
-    let last = world.cluster.seen.last().map(|seen| seen.batches.len());
-    assert_eq!(last, Some(2), "an answer ends it");
+    scenarios::who_is_lost_twice_goes_alone::<Honest>();
 }
 
 #[test]
 fn a_revoked_record_loses_its_place_to_others_or_is_known_to_have_it() {
     for (script, written) in [(Script::Ignore, false), (Script::Swallow, true)] {
-        let mut world = warm(&config(), Cluster::new(1, 1));
+        let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));
         world.cluster.script = [script].into();
         let (a, b) = (world.say("a"), world.say("b"));
         world.settle();
@@ -622,7 +576,7 @@ fn a_record_that_was_not_offered_is_revoked_as_it_is_cancelled() {
 
 #[test]
 fn what_is_abandoned_is_not_sent_again_and_its_fence_is_told() {
-    let mut world = warm(&config(), Cluster::new(1, 1));
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));
     world.cluster.script = [Script::Ignore].into();
     let lost = world.say("lost");
     world.settle();

@@ -5,14 +5,13 @@
 
 mod support;
 
-use core::time::Duration;
 use std::cell::Cell;
 use std::panic::catch_unwind;
 
 use candor_core::rules::{Honest, Rules};
 use candor_core::{Instant, LeaderEpoch, NeverReason, Resolution, Span, Verdict, Why};
-use candor_proto::{Config, Fault, Input, Notice, Record, Waiting};
-use support::{Cluster, START, Script, World, config, ms};
+use candor_proto::{Fault, Input, Record, Waiting};
+use support::{Cluster, Script, World, config, ms, scenarios};
 
 /// Where people read of them.
 const TABLE: &str = include_str!("../../../docs/planted-bugs.md");
@@ -64,7 +63,7 @@ decisions! {
     fn may_speak(now: Instant, until: Instant) -> bool;
     fn request_expires(asked: Instant, timeout: Span) -> Instant;
     fn end_is_failure(open: usize, up_for: Span, longest: Span) -> bool;
-    fn cluster_backoff(failures: u32, first: Span, longest: Span) -> Span;
+    fn backoff(failures: u32, base: Span, max: Span) -> Span;
     fn follows_hint(highest: LeaderEpoch, hinted: LeaderEpoch) -> bool;
     fn follows_leader(highest: LeaderEpoch, offered: LeaderEpoch) -> bool;
     fn two_answers_count(differ: bool, apart: Span, age: Span) -> bool;
@@ -139,7 +138,7 @@ plants! {
     }
     /// The wait before the next try does not grow.
     KnocksOn breaks waits_grow {
-        fn cluster_backoff(_: u32, first: Span, _: Span) -> Span {
+        fn backoff(_: u32, first: Span, _: Span) -> Span {
             first
         }
     }
@@ -225,31 +224,9 @@ fn the_table_names_every_planted_bug() {
     }
 }
 
-/// A world in which topic `t` was used already: leaders, id and gate are there.
-fn warm(config: &Config, cluster: Cluster) -> World<Bent> {
-    let mut world = World::<Bent>::under(config, cluster);
-    let ticket = world.say("warm");
-    world.settle();
-    world.assert_offset(ticket, 0);
-    world.cluster.seen.clear();
-    world.notices.clear();
-    world
-}
-
-fn faults(world: &World<Bent>) -> Vec<&Fault> {
-    let why = world.notices.iter().filter_map(|notice| match notice {
-        Notice::ConnectionFailed { why, .. } => Some(why),
-        Notice::Partition { .. }
-        | Notice::NoProducerId { .. }
-        | Notice::TopicRefused { .. }
-        | Notice::TopicRecreated { .. } => None,
-    });
-    why.collect()
-}
-
 /// S15.
 fn an_answer_to_another_request_decides_nothing() {
-    let mut world = warm(&config(), Cluster::new(1, 1));
+    let mut world = World::<Bent>::warm(&config(), Cluster::new(1, 1));
     world.cluster.script = [Script::WrongCorrelation].into();
     let ticket = world.say("a");
     world.settle();
@@ -258,7 +235,7 @@ fn an_answer_to_another_request_decides_nothing() {
 
 /// S16: what was given up is still in the transport's way.
 fn bytes_count_until_they_are_sent() {
-    let mut world = warm(&config(), Cluster::new(1, 1));
+    let mut world = World::<Bent>::warm(&config(), Cluster::new(1, 1));
     world.stuck.insert("b1".to_owned());
     let before = world.producer.stats().memory;
     let ticket = world.send(Record::to("t").partition(0).value("x".repeat(5_000)));
@@ -291,33 +268,33 @@ fn a_throttle_is_obeyed() {
 
 /// L1, D5.
 fn a_silent_broker_is_given_up() {
-    let mut world = warm(&config(), Cluster::new(1, 1));
+    let mut world = World::<Bent>::warm(&config(), Cluster::new(1, 1));
     world.cluster.script = [Script::Swallow].into();
     let ticket = world.say("a");
     world.run_until_told(&[ticket]);
     world.assert_offset(ticket, 1);
-    assert_eq!(faults(&world), [&Fault::RequestTimeout]);
+    assert_eq!(world.faults(), [&Fault::RequestTimeout]);
 }
 
 /// L3.
 fn an_idle_connection_ends_without_harm() {
-    let mut world = warm(&config(), Cluster::new(1, 1));
+    let mut world = World::<Bent>::warm(&config(), Cluster::new(1, 1));
     world.run(ms(60_000));
     world.cut("b1");
     world.settle();
     let ticket = world.say("a");
     world.settle();
     world.assert_offset(ticket, 1);
-    assert!(faults(&world).is_empty(), "{:?}", faults(&world));
+    assert!(world.faults().is_empty(), "{:?}", world.faults());
 }
 
 /// L3.
 fn a_connection_that_breaks_is_told() {
-    let mut world = warm(&config(), Cluster::new(1, 1));
+    let mut world = World::<Bent>::warm(&config(), Cluster::new(1, 1));
     world.cluster.script = [Script::AppendAndCut].into();
     let ticket = world.say("a");
     world.run_until_told(&[ticket]);
-    assert_eq!(faults(&world).len(), 1);
+    assert_eq!(world.faults().len(), 1);
 }
 
 /// L3.
@@ -334,7 +311,7 @@ fn waits_grow() {
 fn older_hints_are_not_followed() {
     let mut cluster = Cluster::new(3, 1);
     cluster.partition("t", 0).epoch = 7;
-    let mut world = warm(&config(), cluster);
+    let mut world = World::<Bent>::warm(&config(), cluster);
     // Metadata has nothing to say.
     world.cluster.topics.get_mut("t").unwrap().error = 5;
     world.cluster.script = [Script::Moved(2, 7), Script::Moved(2, 6)].into();
@@ -348,7 +325,7 @@ fn older_hints_are_not_followed() {
 fn one_broker_is_not_two() {
     let mut cluster = Cluster::new(3, 1);
     cluster.partition("t", 0).epoch = 7;
-    let mut world = warm(&config(), cluster);
+    let mut world = World::<Bent>::warm(&config(), cluster);
     world.down.extend(["b2", "b3"].map(str::to_owned));
     world.cluster.partition("t", 0).leader = 2;
     world.cluster.partition("t", 0).epoch = 6;
@@ -361,20 +338,12 @@ fn one_broker_is_not_two() {
 
 /// S21.
 fn two_brokers_are_two() {
-    let mut cluster = Cluster::new(3, 1);
-    cluster.partition("t", 0).epoch = 7;
-    let mut world = warm(&config(), cluster);
-    world.cluster.partition("t", 0).leader = 2;
-    world.cluster.partition("t", 0).epoch = 6;
-    let ticket = world.say("a");
-    world.run_until_told(&[ticket]);
-    world.assert_offset(ticket, 1);
-    assert!(world.now < START + ms(2_000), "{:?}", world.now.since(START));
+    scenarios::two_brokers_are_two::<Bent>();
 }
 
 /// S18.
 fn a_topic_made_anew_gets_nothing_in_doubt() {
-    let mut world = warm(&config(), Cluster::new(1, 1));
+    let mut world = World::<Bent>::warm(&config(), Cluster::new(1, 1));
     world.cluster.script = [Script::AppendAndCut].into();
     let doubtful = world.say("a");
     world.settle();
@@ -391,23 +360,12 @@ fn a_topic_made_anew_gets_nothing_in_doubt() {
 
 /// L7.
 fn who_is_lost_twice_goes_alone() {
-    let hurried = config()
-        .retry_backoff(Duration::from_millis(1))
-        .retry_backoff_max(Duration::from_millis(1));
-    let mut world = warm(&hurried, Cluster::new(1, 2));
-    let other = world.send(Record::to("t").partition(1).value("warm"));
-    world.run_until_told(&[other]);
-    world.cluster.seen.clear();
-    world.cluster.script = [Script::AppendAndCut, Script::AppendAndCut].into();
-    let tickets = [0, 1].map(|n| world.send(Record::to("t").partition(n).value("a")));
-    world.run_until_told(&tickets);
-    let sizes: Vec<usize> = world.cluster.seen.iter().map(|seen| seen.batches.len()).collect();
-    assert_eq!(sizes, [2, 2, 1, 1]);
+    scenarios::who_is_lost_twice_goes_alone::<Bent>();
 }
 
 /// U4.
 fn a_partition_stands_in_a_request_once() {
-    let mut world = warm(&config().batch_size(500), Cluster::new(1, 1));
+    let mut world = World::<Bent>::warm(&config().batch_size(500), Cluster::new(1, 1));
     for _ in 0..4 {
         world.send(Record::to("t").partition(0).value("x".repeat(400)));
     }
@@ -426,7 +384,7 @@ fn brokers_give_up_before_we_do() {
 /// U3.
 fn a_full_window_takes_nothing() {
     let config = config().write_window(1_000).batch_size(500);
-    let mut world = warm(&config, Cluster::new(1, 1));
+    let mut world = World::<Bent>::warm(&config, Cluster::new(1, 1));
     world.stuck.insert("b1".to_owned());
     for _ in 0..20 {
         world.send(Record::to("t").partition(0).value("x".repeat(400)));

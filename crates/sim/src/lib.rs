@@ -14,3 +14,4 @@ pub mod serve;
 pub mod strategies;
 pub mod swarm;
 pub mod timeline;
+pub mod words;

@@ -6,10 +6,9 @@ use candor_sim::search::{CONTROLS, INVERSIONS};
 
 /// Decisions that concern several partitions or bytes: they are inverted where those are, by the
 /// swarm and by `crates/proto/tests/planted.rs`.
-const ELSEWHERE: [&str; 15] = [
+const ELSEWHERE: [&str; 14] = [
     "answer_belongs",
     "bytes_are_out",
-    "cluster_backoff",
     "end_is_failure",
     "follows_hint",
     "follows_leader",

@@ -10,7 +10,7 @@ pub mod seeds;
 mod tally;
 mod wire;
 
-pub use peer::{peer, peer_under};
+pub use peer::{next_request, peer, peer_under};
 pub use schedule::{schedule, schedule_under};
 pub use tally::Tally;
 pub use wire::{

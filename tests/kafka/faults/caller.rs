@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use candor_core::Notice as Core;
-use candor_sim::judge::{Fact, Lane, Noticed, Said};
+use candor_sim::judge::{Fact, Lane, Said};
+use candor_sim::words;
 use candor_tokio::{Config, Handle, Notice, Producer, Record, Resolution, Verdict};
 use fastrand::Rng;
 use tokio::sync::{oneshot, watch};
@@ -255,7 +255,7 @@ impl Caller {
                 && let Some(topic) = self.topics.iter().position(|known| known.name == *topic)
             {
                 let topic = u32::try_from(topic).unwrap_or(u32::MAX);
-                self.book.notice(self.lane(topic, partition), noticed(&notice));
+                self.book.notice(self.lane(topic, partition), words::notice(notice));
             }
         }
     }
@@ -270,17 +270,5 @@ async fn give_up(book: Arc<Book>, record: u64, handle: Weak<Mutex<Handle>>, pati
     if let Some(handle) = handle.upgrade() {
         book.cancel(record);
         lock(&handle).cancel();
-    }
-}
-
-fn noticed(notice: &Core) -> Noticed {
-    match notice {
-        Core::DataLoss { .. } => Noticed::DataLoss,
-        Core::StateLost => Noticed::StateLost,
-        Core::IdentityConflict => Noticed::IdentityConflict,
-        Core::Unfenced => Noticed::Unfenced,
-        Core::Fence { .. } => Noticed::Fence,
-        Core::Contradiction { .. } => Noticed::Contradiction,
-        Core::Stopped => Noticed::Stopped,
     }
 }

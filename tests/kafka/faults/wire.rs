@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use candor_sim::codec::{
     Batch, PRODUCE, ProduceRequest, ProduceResponse, Request, RequestHeader, TopicKey,
-    VersionRange, decode_request,
+    VersionRange, decode_request, frame_length, whole_frame,
 };
 use candor_sim::judge::{Fate, Log, fate};
 
@@ -312,13 +312,8 @@ impl Frames {
 
     /// The next frame without its length.
     fn next(&mut self) -> Option<Bytes> {
-        let head: [u8; 4] = self.inbox.get(..4)?.try_into().ok()?;
-        let length = usize::try_from(i32::from_be_bytes(head)).ok().filter(|n| *n <= LONGEST)?;
-        if self.inbox.len() < 4 + length {
-            return None;
-        }
-        self.inbox.advance(4);
-        Some(self.inbox.split_to(length).freeze())
+        frame_length(&self.inbox).filter(|length| *length <= 4 + LONGEST)?;
+        whole_frame(&mut self.inbox).map(|frame| frame.slice(4..))
     }
 }
 

@@ -3,13 +3,14 @@
 use std::alloc::System;
 use std::collections::{BTreeMap, VecDeque};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use candor_core::{Instant, RouteId, Span};
+use candor_fuzz_bodies::next_request;
 use candor_proto::{Config, Fault, Handed, Input, Loss, Notice, Output, Producer, Record};
 use candor_sim::codec::{
     API_VERSIONS, ApiVersionsResponse, Endpoint, INIT_PRODUCER_ID, InitProducerIdResponse,
     METADATA, MetadataPartition, MetadataResponse, MetadataTopic, PRODUCE, Request, RequestHeader,
-    VersionRange, decode_request,
+    VersionRange,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -268,7 +269,7 @@ impl Peer {
             if n > 0 {
                 meter.run(|| producer.handle(*now, Input::Sent { conn: *conn, n })).expect("legal");
                 line.inbox.extend_from_slice(scratch);
-                line.read();
+                line.asked.extend(core::iter::from_fn(|| next_request(&mut line.inbox)));
             }
         }
     }
@@ -296,23 +297,6 @@ enum Order {
     Connect(RouteId),
     Disconnect(RouteId),
     Fault(Fault),
-}
-
-impl Line {
-    fn read(&mut self) {
-        let all =
-            [(PRODUCE, 3, 13), (METADATA, 1, 13), (API_VERSIONS, 0, 5), (INIT_PRODUCER_ID, 0, 5)];
-        let all = all.map(|(api, min, max)| VersionRange { api, min, max });
-        while let Some(prefix) = self.inbox.first_chunk::<4>() {
-            let length = usize::try_from(i32::from_be_bytes(*prefix)).expect("a length");
-            if self.inbox.len() < 4 + length {
-                return;
-            }
-            self.inbox.advance(4);
-            let frame = self.inbox.split_to(length).freeze();
-            self.asked.push_back(decode_request(frame, &all).expect("a broker can read it"));
-        }
-    }
 }
 
 /// What the peer speaks.

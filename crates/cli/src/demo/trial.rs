@@ -126,17 +126,7 @@ fn log(server: &Server, diary: &Diary, index: usize) -> Log {
 }
 
 fn read(batch: &Batch, diary: &Diary) -> LogBatch {
-    let records = match batch.records() {
-        Ok(records) => records.iter().map(|record| recognise(record, diary)).collect(),
-        Err(_) => vec![Stored::Corrupt],
-    };
-    LogBatch {
-        base_offset: batch.header.base_offset,
-        producer_id: batch.header.producer_id,
-        epoch: batch.header.producer_epoch,
-        first: batch.header.base_sequence,
-        records,
-    }
+    LogBatch::read(batch, |record| recognise(record, diary))
 }
 
 /// Which record it is: as its header says, if its content is that record's.

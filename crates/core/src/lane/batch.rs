@@ -183,21 +183,21 @@ fn earliest(entries: &[Entry]) -> Instant {
     untold.map(|entry| entry.deadline).min().unwrap_or(Instant::NEVER)
 }
 
-/// The entry of a record; tickets ascend.
+/// Where the entry of a record is; tickets ascend.
+pub(super) fn index_of(entries: &[Entry], ticket: Ticket) -> Option<usize> {
+    entries.binary_search_by_key(&ticket, |entry| entry.ticket).ok()
+}
+
+/// The entry of a record.
 pub(super) fn find(entries: &[Entry], ticket: Ticket) -> Option<&Entry> {
-    let index = entries.binary_search_by_key(&ticket, |entry| entry.ticket).ok()?;
-    entries.get(index)
+    entries.get(index_of(entries, ticket)?)
 }
 
 fn bring_forward(entries: &mut [Entry], ticket: Ticket, now: Instant) -> bool {
-    match entries.binary_search_by_key(&ticket, |entry| entry.ticket) {
-        Ok(index) => {
-            let entry = &mut entries[index];
-            entry.deadline = entry.deadline.min(now);
-            true
-        }
-        Err(_) => false,
-    }
+    let Some(index) = index_of(entries, ticket) else { return false };
+    let entry = &mut entries[index];
+    entry.deadline = entry.deadline.min(now);
+    true
 }
 
 /// When a batch may be offered (again).

@@ -10,7 +10,7 @@ use crate::rules::{
 use crate::time::Instant;
 use crate::verdict::{NeverReason, Proof};
 
-use super::batch::{Entry, Past, SealedBatch, SequencedBatch};
+use super::batch::{Entry, Past, SealedBatch, SequencedBatch, index_of};
 use super::given_up::{GivenUp, Rival};
 use super::span::{Position, Slot};
 use super::{Adopted, Holding, Lane, Life};
@@ -233,7 +233,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let bounds = self.bounds(position);
         let last = bounds.last_before();
         let (log, Some(batch)) = (self.memory.log, self.span.batch_mut(position)) else { return };
-        let in_rival = |ticket| entries.binary_search_by_key(&ticket, |entry| entry.ticket).ok();
+        let in_rival = |ticket| index_of(entries, ticket);
         let newly = batch.tell(|entry| in_rival(entry.ticket).is_some());
         let doubt = batch.doubt(last);
         let records = batch.hand_over(|entry| in_rival(entry.ticket).is_some());

@@ -11,7 +11,7 @@ use crate::payload::Payload;
 use crate::rules::Rules;
 use crate::time::{Instant, Wakeup};
 
-use super::batch::{Entry, Extent, Heard, OpenBatch, Past, Records, SealedBatch};
+use super::batch::{Entry, Extent, Heard, OpenBatch, Past, Records, SealedBatch, index_of};
 
 /// Open batch and queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -234,8 +234,7 @@ impl<P: Payload> Intake<P> {
 
     /// Where a record waits, for `why`.
     pub(super) fn find(&self, ticket: Ticket) -> Option<Waiting> {
-        let holds =
-            |entries: &[Entry]| entries.binary_search_by_key(&ticket, |entry| entry.ticket).is_ok();
+        let holds = |entries: &[Entry]| index_of(entries, ticket).is_some();
         let queued = self.queue.iter().position(|batch| holds(&batch.records.entries));
         match queued {
             Some(0) => Some(Waiting::Next),

@@ -212,7 +212,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     fn turn_alone(&self, not_before: Instant, pick: Pick) -> Turn {
         match self.attempts.open() {
             0 => Turn::At(not_before, Wakeup::Backoff, pick),
-            _ => Turn::Waits,
+            1.. => Turn::Waits,
         }
     }
 
@@ -329,12 +329,11 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 }
 
-/// Between four and six fifths of `wait`, by a hash (splitmix64) and not by chance.
+/// Jitter by a hash (splitmix64) and not by chance.
 fn jitter(wait: Span, seed: u64) -> Span {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^= z >> 31;
-    let fifth = wait.as_micros() / 5;
-    Span::from_micros(wait.as_micros() - fifth + z % (2 * fifth + 1))
+    wait.spread(z)
 }

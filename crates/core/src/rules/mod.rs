@@ -384,9 +384,10 @@ pub trait Rules: Clone + Copy + Debug + PartialEq + Eq + 'static {
 
     // ---- 6. Nobody is held hostage -------------------------------------------------------------
 
-    /// L3: the time between two attempts, before jitter.
+    /// L3: the time between two attempts, and before a broker is dialled, or metadata or a producer
+    /// id is asked for, again; before jitter.
     fn backoff(failures: u32, base: Span, max: Span) -> Span {
-        base.times(1 << failures.saturating_sub(1).min(20)).min(max)
+        base.times(1 << failures.saturating_sub(1).min(32)).min(max)
     }
 
     /// L3: whether a change of leader allows one immediate retry.
@@ -534,12 +535,6 @@ pub trait Rules: Clone + Copy + Debug + PartialEq + Eq + 'static {
     /// open was idle, and its end is no failure (faults 89, 101).
     fn end_is_failure(open_requests: usize, up_for: Span, longest_backoff: Span) -> bool {
         open_requests > 0 || up_for <= longest_backoff
-    }
-
-    /// L3: the wait before a broker is dialled, or metadata or a producer id is asked for, again;
-    /// before jitter.
-    fn cluster_backoff(failures: u32, first: Span, longest: Span) -> Span {
-        first.times(1 << failures.saturating_sub(1).min(32)).min(longest)
     }
 }
 

@@ -170,9 +170,11 @@ impl Partition {
         if by.request <= question.after || self.followed.leader.is_none() {
             return Heard::Nothing;
         }
-        let together = question.first.map_or(Together::Better, |first| first.and::<R>(by, age));
+        let together = match alone {
+            true => Together::Two,
+            false => question.first.map_or(Together::Better, |first| first.and::<R>(by, age)),
+        };
         match together {
-            _ if alone => {}
             Together::Two => {}
             Together::One => return Heard::Waiting,
             Together::Better => {

@@ -280,9 +280,9 @@ impl Connection {
         }
         self.last_traffic = now;
         let after = self.outgoing.sent();
-        for open in self.open.iter().skip_while(|open| open.end <= before) {
+        let behind = self.open.iter().skip_while(|open| open.end <= before);
+        for open in behind.take_while(|open| R::bytes_are_out(open.end, after)) {
             match &open.request {
-                _ if !R::bytes_are_out(open.end, after) => break,
                 Request::Produce(entries) => entries.iter().for_each(&mut passed),
                 Request::Greeting | Request::Metadata(_) | Request::ProducerId => {}
             }

@@ -9,6 +9,7 @@ use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::metadata_response::{
     MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
 };
+use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::produce_response::{
     LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse, TopicProduceResponse,
 };
@@ -266,56 +267,11 @@ impl Cluster {
         let mut seen = Seen { node, version, timeout_ms: request.timeout_ms, batches: Vec::new() };
         let mut responses = Vec::new();
         for topic in &request.topic_data {
-            let name = if version >= 13 {
-                let id = topic.topic_id.to_string();
-                self.topics.iter().find(|(_, t)| t.id == id).map(|(name, _)| name.clone())
-            } else {
-                Some(topic.name.0.to_string())
-            };
+            let name = self.topic_name(topic, version);
             let mut answers = Vec::new();
             for data in &topic.partition_data {
-                let records = data.records.as_ref().unwrap();
-                let (batch, rest) = BatchReader::read(records).unwrap();
-                assert!(rest.is_empty());
-                let header = *batch.header();
-                let called = name.clone().unwrap_or_default();
-                seen.batches.push((
-                    called.clone(),
-                    data.index,
-                    header.producer_epoch,
-                    header.base_sequence,
-                    header.count,
-                ));
-                let (code, offset) = match &script {
-                    Script::Refuse(code) => (*code, -1),
-                    Script::Moved(..) => (6, -1),
-                    Script::Ignore => (0, 0),
-                    _ if name.is_none() => (100, -1),
-                    Script::Honest
-                    | Script::Swallow
-                    | Script::AppendAndCut
-                    | Script::AnswerTwice
-                    | Script::Contradict
-                    | Script::AnswerMore
-                    | Script::AnswerLess
-                    | Script::Garbage
-                    | Script::WrongCorrelation => self.append(node, &called, data.index, &batch),
-                };
-                let mut answer = PartitionProduceResponse::default()
-                    .with_index(data.index)
-                    .with_error_code(code)
-                    .with_base_offset(offset)
-                    .with_log_append_time_ms(-1)
-                    .with_log_start_offset(if code == 0 { 0 } else { -1 });
-                if let Script::Moved(node, epoch) = script
-                    && version >= 10
-                {
-                    let hint = LeaderIdAndEpoch::default()
-                        .with_leader_id(BrokerId(node))
-                        .with_leader_epoch(epoch);
-                    answer = answer.with_current_leader(hint);
-                }
-                answers.push(answer);
+                let answer = self.answer(node, name.as_deref(), data, &script, &mut seen);
+                answers.push(hinting(answer, &script, version));
             }
             bend(&script, &mut answers);
             let response = TopicProduceResponse::default()
@@ -325,29 +281,70 @@ impl Cluster {
             responses.push(response);
         }
         self.seen.push(seen);
-        let mut response = ProduceResponse::default()
+        let response = ProduceResponse::default()
             .with_responses(responses)
-            .with_throttle_time_ms(self.throttle_ms);
-        if let Script::Moved(node, _) = script
-            && version >= 10
-        {
-            let endpoint = NodeEndpoint::default()
-                .with_node_id(BrokerId(node))
-                .with_host(text(&format!("b{node}")))
-                .with_port(9092);
-            response = response.with_node_endpoints(vec![endpoint]);
-        }
+            .with_throttle_time_ms(self.throttle_ms)
+            .with_node_endpoints(endpoints(&script, version));
         let silent = matches!(script, Script::Swallow | Script::Ignore | Script::AppendAndCut);
         let wrong = i32::from(script == Script::WrongCorrelation);
         let reply = if script == Script::Garbage {
-            let mut garbage = BytesMut::from(&[0, 0, 0, 8][..]);
-            garbage.extend_from_slice(&correlation.to_be_bytes());
-            garbage.extend_from_slice(&[0xff; 4]);
-            garbage.freeze()
+            garbage(correlation)
         } else {
             frame(&response, version, correlation + wrong)
         };
         Reaction { reply: (!silent).then_some(reply), cut: script == Script::AppendAndCut }
+    }
+
+    fn topic_name(&self, topic: &TopicProduceData, version: i16) -> Option<String> {
+        if version < 13 {
+            return Some(topic.name.0.to_string());
+        }
+        let id = topic.topic_id.to_string();
+        self.topics.iter().find(|(_, t)| t.id == id).map(|(name, _)| name.clone())
+    }
+
+    fn answer(
+        &mut self,
+        node: i32,
+        name: Option<&str>,
+        data: &PartitionProduceData,
+        script: &Script,
+        seen: &mut Seen,
+    ) -> PartitionProduceResponse {
+        let (batch, rest) = BatchReader::read(data.records.as_ref().unwrap()).unwrap();
+        assert!(rest.is_empty());
+        let header = *batch.header();
+        let called = name.unwrap_or_default();
+        seen.batches.push((
+            called.to_owned(),
+            data.index,
+            header.producer_epoch,
+            header.base_sequence,
+            header.count,
+        ));
+        let (code, offset) = match script {
+            Script::Refuse(code) => (*code, -1),
+            Script::Moved(..) => (6, -1),
+            Script::Ignore => (0, 0),
+            Script::Honest
+            | Script::Swallow
+            | Script::AppendAndCut
+            | Script::AnswerTwice
+            | Script::Contradict
+            | Script::AnswerMore
+            | Script::AnswerLess
+            | Script::Garbage
+            | Script::WrongCorrelation => match name {
+                None => (100, -1),
+                Some(_) => self.append(node, called, data.index, &batch),
+            },
+        };
+        PartitionProduceResponse::default()
+            .with_index(data.index)
+            .with_error_code(code)
+            .with_base_offset(offset)
+            .with_log_append_time_ms(-1)
+            .with_log_start_offset(if code == 0 { 0 } else { -1 })
     }
 
     fn append(
@@ -419,4 +416,35 @@ fn bend(script: &Script, answers: &mut Vec<PartitionProduceResponse>) {
         | Script::WrongCorrelation
         | Script::Moved(..) => {}
     }
+}
+
+/// Who leads now, where the version can say it.
+fn hinting(
+    answer: PartitionProduceResponse,
+    script: &Script,
+    version: i16,
+) -> PartitionProduceResponse {
+    let Script::Moved(node, epoch) = script else { return answer };
+    if version < 10 {
+        return answer;
+    }
+    let hint = LeaderIdAndEpoch::default().with_leader_id(BrokerId(*node));
+    answer.with_current_leader(hint.with_leader_epoch(*epoch))
+}
+
+fn endpoints(script: &Script, version: i16) -> Vec<NodeEndpoint> {
+    let Script::Moved(node, _) = script else { return Vec::new() };
+    let endpoint = NodeEndpoint::default()
+        .with_node_id(BrokerId(*node))
+        .with_host(text(&format!("b{node}")))
+        .with_port(9092);
+    if version < 10 { Vec::new() } else { vec![endpoint] }
+}
+
+/// A frame that says to be an answer, and is none.
+fn garbage(correlation: i32) -> Bytes {
+    let mut garbage = BytesMut::from(&[0, 0, 0, 8][..]);
+    garbage.extend_from_slice(&correlation.to_be_bytes());
+    garbage.extend_from_slice(&[0xff; 4]);
+    garbage.freeze()
 }

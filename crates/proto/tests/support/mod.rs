@@ -1,9 +1,10 @@
 //! A producer, a small cluster, and virtual time between them.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::too_many_lines, dead_code)]
+#![allow(clippy::unwrap_used, clippy::panic, dead_code)]
 #![allow(unreachable_pub, reason = "shared by several test crates")]
 
 pub mod broker;
+pub mod scenarios;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use candor_core::rules::{Honest, Rules};
 use candor_core::{Instant, Resolution, RouteId, Span, Ticket, Verdict};
 use candor_proto::{
-    Address, Config, FlushId, Handed, Input, Loss, Notice, Output, Producer, Record,
+    Address, Config, Fault, FlushId, Handed, Input, Loss, Notice, Output, Producer, Record,
 };
 
 pub const START: Instant = Instant::from_millis(1_700_000_000_000);
@@ -69,6 +70,29 @@ impl World {
 }
 
 impl<R: Rules> World<R> {
+    /// A world in which topic `t` was used already: leaders, id and gate are there.
+    pub fn warm(config: &Config, cluster: Cluster) -> Self {
+        let mut world = Self::under(config, cluster);
+        let ticket = world.say("warm");
+        world.settle();
+        world.assert_offset(ticket, 0);
+        world.cluster.seen.clear();
+        world.notices.clear();
+        world
+    }
+
+    /// Why connections failed, in the order in which it was told.
+    pub fn faults(&self) -> Vec<&Fault> {
+        let why = self.notices.iter().filter_map(|notice| match notice {
+            Notice::ConnectionFailed { why, .. } => Some(why),
+            Notice::Partition { .. }
+            | Notice::NoProducerId { .. }
+            | Notice::TopicRefused { .. }
+            | Notice::TopicRecreated { .. } => None,
+        });
+        why.collect()
+    }
+
     /// A world whose producer decides so.
     pub fn under(config: &Config, cluster: Cluster) -> Self {
         Self {

@@ -13,6 +13,7 @@ mod init_producer_id;
 mod metadata;
 mod produce;
 mod request;
+mod stream;
 
 pub use api_versions::{ApiVersionsRequest, ApiVersionsResponse};
 pub use batch::{
@@ -36,6 +37,7 @@ pub use request::{
     API_VERSIONS, FETCH, FIND_COORDINATOR, INIT_PRODUCER_ID, LIST_OFFSETS, METADATA, PRODUCE,
     Refusal, Request, RequestHeader, VersionRange, decode_request, is_flexible,
 };
+pub use stream::{frame_length, whole_frame};
 
 #[cfg(test)]
 mod testing {

@@ -131,6 +131,27 @@ impl RequestHeader {
         Ok((correlation, r))
     }
 
+    /// Reads the answer in a whole frame, its length included. `None`: it cannot be read.
+    ///
+    /// ```
+    /// use candor_sim::codec::{InitProducerIdResponse, RequestHeader, INIT_PRODUCER_ID};
+    /// let asked = RequestHeader {
+    ///     api: INIT_PRODUCER_ID, version: 0, correlation: 7, client_id: None,
+    /// };
+    /// let answer = InitProducerIdResponse { error: 0, producer_id: 4000, producer_epoch: 0 };
+    /// let frame = asked.answer(&answer.encode(0)).into();
+    /// assert_eq!(asked.read_answer(&frame, InitProducerIdResponse::decode), Some(answer));
+    /// ```
+    pub fn read_answer<T>(
+        &self,
+        frame: &Bytes,
+        decode: impl FnOnce(&mut Reader, i16) -> Result<T, Malformed>,
+    ) -> Option<T> {
+        let body = frame.get(4..).map(|body| frame.slice_ref(body))?;
+        let (_, mut reader) = self.open_answer(body).ok()?;
+        decode(&mut reader, self.version).ok()
+    }
+
     fn answers_flexibly(&self) -> bool {
         self.api != API_VERSIONS && is_flexible(self.api, self.version)
     }

@@ -4,6 +4,7 @@ use super::anomaly::Class;
 use super::conditions::Said;
 use super::observer::{Noticed, Settings};
 use super::wire::{Attempt, Reply};
+use crate::codec::{Batch, Record};
 
 /// A partition as one producer writes it. Everything is judged per lane.
 ///
@@ -173,6 +174,16 @@ pub enum Stored {
     Corrupt,
 }
 
+impl Stored {
+    /// The records of a batch, in order. One that cannot be read is corrupt as a whole.
+    pub fn all(batch: &Batch, recognise: impl FnMut(&Record) -> Self) -> Vec<Self> {
+        match batch.records() {
+            Ok(records) => records.iter().map(recognise).collect(),
+            Err(_) => vec![Self::Corrupt],
+        }
+    }
+}
+
 /// One record batch of a log.
 ///
 /// ```
@@ -194,6 +205,19 @@ pub struct LogBatch {
     pub first: i32,
     /// Its records.
     pub records: Vec<Stored>,
+}
+
+impl LogBatch {
+    /// What a batch of a log holds, each record being what `recognise` says of it.
+    pub fn read(batch: &Batch, recognise: impl FnMut(&Record) -> Stored) -> Self {
+        Self {
+            base_offset: batch.header.base_offset,
+            producer_id: batch.header.producer_id,
+            epoch: batch.header.producer_epoch,
+            first: batch.header.base_sequence,
+            records: Stored::all(batch, recognise),
+        }
+    }
 }
 
 /// A partition's log after the run, from its start to its end.

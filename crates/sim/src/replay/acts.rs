@@ -7,7 +7,7 @@ use candor_proto::{Handed, Input, Loss, Record};
 use super::book::body;
 use super::run::{Mismatch, mismatch};
 use super::script::{Answer, Blow, Condition, Meta, Out, Piece, Send, Step, Tick, Vouched};
-use super::words::briefly;
+use super::words::{briefly, range_text};
 use super::world::{Side, World};
 use crate::judge::Fact;
 use crate::serve::Upset;
@@ -417,13 +417,7 @@ fn only(kind: &str) -> Done {
 
 impl std::fmt::Display for Out {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (first, last) = self.range;
-        write!(f, "out {} {} ", self.broker, self.place)?;
-        if first == last {
-            write!(f, "[{first}]")?
-        } else {
-            write!(f, "[{first}-{last}]")?
-        }
+        write!(f, "out {} {} {}", self.broker, self.place, range_text(self.range))?;
         if let Some(epoch) = self.epoch {
             write!(f, " e{epoch}")?;
         }

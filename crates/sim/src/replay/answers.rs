@@ -102,8 +102,7 @@ pub(super) fn heard(
     frame: &Bytes,
 ) {
     let version = pending.header.version;
-    let read = pending.header.open_answer(frame.slice(4..)).ok();
-    let read = read.and_then(|(_, mut r)| ProduceResponse::decode(&mut r, version).ok());
+    let read = pending.header.read_answer(frame, ProduceResponse::decode);
     let places = places(pending, offers);
     for (number, (key, place)) in pending.offers.iter().zip(&places) {
         let Some(offered) = offers.all.get(*number) else { continue };

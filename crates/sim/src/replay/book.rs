@@ -9,8 +9,9 @@ use candor_proto::Settlement;
 use super::script::{Body, Send};
 use super::words::briefly;
 use crate::codec::Record;
-use crate::judge::{Entry, Fact, Lane, Said};
+use crate::judge::{Entry, Fact, Lane};
 use crate::timeline::{Event, Page, What, Word};
+use crate::words;
 
 /// One record.
 #[derive(Clone, Debug)]
@@ -195,7 +196,7 @@ impl Book {
             sheet.verdict = Some(*verdict);
             sheet.partition = sheet.partition.or(of.partition);
             told.push(number);
-            self.fact(now, Fact::Verdict { record: number as u64, said: said(*verdict) });
+            self.fact(now, Fact::Verdict { record: number as u64, said: words::verdict(*verdict) });
         }
         if let Some((_, first)) = verdicts.first() {
             let (word, text) = verdict_text(*first);
@@ -220,7 +221,10 @@ impl Book {
             }
             sheet.resolution = Some(*resolution);
             told.push(number);
-            self.fact(now, Fact::Resolution { record: number as u64, said: resolved(*resolution) });
+            self.fact(
+                now,
+                Fact::Resolution { record: number as u64, said: words::resolution(*resolution) },
+            );
         }
         if let Some((_, first)) = resolutions.first() {
             let (word, text) = resolution_text(*first);
@@ -246,22 +250,6 @@ pub(super) fn body(name: &str, body: Body) -> Option<Bytes> {
             bytes.resize(size.max(bytes.len()), b'.');
             Some(bytes.into())
         }
-    }
-}
-
-fn said(verdict: Verdict) -> Said {
-    match verdict {
-        Verdict::Delivered { offset } => Said::Delivered(offset.map(|offset| offset.get())),
-        Verdict::NotDelivered(_) => Said::NotDelivered,
-        Verdict::Unknown(_) => Said::Unknown,
-    }
-}
-
-fn resolved(resolution: Resolution) -> Said {
-    match resolution {
-        Resolution::Delivered { offset } => Said::Delivered(offset.map(|offset| offset.get())),
-        Resolution::NotDelivered(_) => Said::NotDelivered,
-        Resolution::Never { .. } => Said::Unknown,
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 
-use crate::codec::{Request, RequestHeader};
+use crate::codec::{Request, RequestHeader, whole_frame};
 use crate::serve::ConnectionId;
 
 /// A request that a broker has and did not answer.
@@ -71,9 +71,7 @@ impl Link {
 
     /// The next whole request that the producer gave.
     pub(super) fn next_frame(&mut self) -> Option<Bytes> {
-        let mut length = self.tail.get(..4)?;
-        let whole = usize::try_from(length.get_i32()).ok()?.checked_add(4)?;
-        let frame = (self.tail.len() >= whole).then(|| self.tail.split_to(whole).freeze())?;
+        let frame = whole_frame(&mut self.tail)?;
         self.given += frame.len() as u64;
         Some(frame)
     }

@@ -7,7 +7,7 @@ use candor_core::Instant;
 
 use super::book::Book;
 use super::script::Never;
-use super::words::{Place, briefly};
+use super::words::{Place, briefly, range_text};
 use crate::codec::{Batch, ProduceRequest, Record, RequestHeader, TopicKey, Uuid};
 use crate::judge::{Attempt, Fact, Lane};
 use crate::timeline::{Offer, What};
@@ -191,14 +191,8 @@ impl Never {
 
 impl std::fmt::Display for Offered {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (first, last) = self.range;
-        write!(f, "out {} {} ", self.broker, self.place)?;
-        if first == last {
-            write!(f, "[{first}]")?
-        } else {
-            write!(f, "[{first}-{last}]")?
-        }
-        write!(f, " e{} pid {}", self.epoch, self.pid)
+        let sequences = range_text(self.range);
+        write!(f, "out {} {} {sequences} e{} pid {}", self.broker, self.place, self.epoch, self.pid)
     }
 }
 

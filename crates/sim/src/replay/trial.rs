@@ -8,26 +8,18 @@ use candor_proto::Notice;
 use super::book::Book;
 use super::script::NearTheEnd;
 use super::world::{Side, World};
-use crate::codec::Batch;
+use crate::codec::{Batch, Record};
 use crate::judge::{
-    Class, Excuse, ExcuseKind, Fact, History, Lane, Log, LogBatch, LogIs, Noticed, Settings,
-    Stored, judge, slice,
+    Class, Excuse, ExcuseKind, Fact, History, Lane, Log, LogBatch, LogIs, Settings, Stored, judge,
+    slice,
 };
+use crate::words;
 
 /// Takes a notice down for the judge.
 pub(super) fn noticed(book: &mut Book, now: Instant, notice: &Notice) {
     let Notice::Partition { topic, partition, notice } = notice else { return };
     let lane = Lane { producer: 0, topic: book.topic(topic), partition: *partition };
-    let notice = match notice {
-        candor_core::Notice::DataLoss { .. } => Noticed::DataLoss,
-        candor_core::Notice::StateLost => Noticed::StateLost,
-        candor_core::Notice::IdentityConflict => Noticed::IdentityConflict,
-        candor_core::Notice::Unfenced => Noticed::Unfenced,
-        candor_core::Notice::Fence { .. } => Noticed::Fence,
-        candor_core::Notice::Contradiction { .. } => Noticed::Contradiction,
-        candor_core::Notice::Stopped => Noticed::Stopped,
-    };
-    book.fact(now, Fact::Notice { lane, notice });
+    book.fact(now, Fact::Notice { lane, notice: words::notice(*notice) });
 }
 
 /// Records before an offset were deleted, as somebody wished.
@@ -106,20 +98,10 @@ impl<R: Rules> World<R> {
     }
 
     fn stored(&self, topic: u32, partition: i32, batch: &Batch) -> LogBatch {
-        let of = |record| match self.book.recognise(topic, partition, record, None) {
+        let of = |record: &Record| match self.book.recognise(topic, partition, record, None) {
             Some(number) => Stored::Ours(number as u64),
             None => Stored::Foreign,
         };
-        let records = match batch.records() {
-            Ok(records) => records.iter().map(of).collect(),
-            Err(_) => vec![Stored::Corrupt],
-        };
-        LogBatch {
-            base_offset: batch.header.base_offset,
-            producer_id: batch.header.producer_id,
-            epoch: batch.header.producer_epoch,
-            first: batch.header.base_sequence,
-            records,
-        }
+        LogBatch::read(batch, of)
     }
 }

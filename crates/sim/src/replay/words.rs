@@ -33,6 +33,11 @@ impl std::fmt::Display for Place {
     }
 }
 
+/// Sequences as scenarios write them: `[0-9]`, or `[7]` for a single one.
+pub(super) fn range_text((first, last): (i32, i32)) -> String {
+    if first == last { format!("[{first}]") } else { format!("[{first}-{last}]") }
+}
+
 type Read<T> = Result<T, ScriptError>;
 
 impl Words {

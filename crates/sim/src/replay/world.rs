@@ -489,9 +489,7 @@ impl<R: Rules> World<R> {
     }
 
     fn learn_leaders(&mut self, pending: &Pending, frame: &Bytes) {
-        let version = pending.header.version;
-        let read = pending.header.open_answer(frame.slice(4..)).ok();
-        let read = read.and_then(|(_, mut r)| MetadataResponse::decode(&mut r, version).ok());
+        let read = pending.header.read_answer(frame, MetadataResponse::decode);
         for topic in read.into_iter().flat_map(|metadata| metadata.topics) {
             let Some(name) = topic.name else { continue };
             if topic.error == 0 && topic.id != [0; 16] {

@@ -120,5 +120,4 @@ decisions! {
     fn may_speak(now: Instant, until: Instant) -> bool;
     fn request_expires(asked: Instant, timeout: Span) -> Instant;
     fn end_is_failure(open: usize, up_for: Span, longest: Span) -> bool;
-    fn cluster_backoff(failures: u32, first: Span, longest: Span) -> Span;
 }

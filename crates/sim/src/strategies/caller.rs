@@ -3,15 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use candor_core::{Resolution, Ticket, Verdict};
+use candor_core::Ticket;
 use candor_proto::{Notice, Output, Producer, Record, Settlement};
 
 use super::plan::{TOPIC, Wish};
 use super::sockets::Sockets;
 use super::{PARTITIONS, harness::instant};
-use crate::judge::{
-    Entry, Fact, History, Lane, Log, LogBatch, LogIs, Noticed, Said, Settings, Stored,
-};
+use crate::judge::{Entry, Fact, History, Lane, Log, LogBatch, LogIs, Said, Settings, Stored};
+use crate::words;
 
 /// How exactly times are kept, in microseconds.
 pub(super) const SLACK: u64 = 1_000;
@@ -99,11 +98,7 @@ impl Caller {
     fn settled(&mut self, settlement: &Settlement) {
         for (ticket, verdict) in settlement.settled.verdicts() {
             let Some(record) = self.number(ticket) else { continue };
-            let said = match verdict {
-                Verdict::Delivered { offset } => Said::Delivered(offset.map(|at| at.get())),
-                Verdict::NotDelivered(_) => Said::NotDelivered,
-                Verdict::Unknown(_) => Said::Unknown,
-            };
+            let said = words::verdict(verdict);
             self.tell(format!("record {record}: {verdict:?}"));
             self.untold.remove(&record);
             if said == Said::Unknown {
@@ -113,11 +108,7 @@ impl Caller {
         }
         for (ticket, resolution) in settlement.settled.resolutions() {
             let Some(record) = self.number(ticket) else { continue };
-            let said = match resolution {
-                Resolution::Delivered { offset } => Said::Delivered(offset.map(|at| at.get())),
-                Resolution::NotDelivered(_) => Said::NotDelivered,
-                Resolution::Never { .. } => Said::Unknown,
-            };
+            let said = words::resolution(resolution);
             self.tell(format!("record {record} is resolved: {resolution:?}"));
             self.unresolved.remove(&record);
             self.fact(Fact::Resolution { record, said });
@@ -135,16 +126,7 @@ impl Caller {
     fn noticed(&mut self, notice: &Notice) {
         self.tell(format!("notice: {notice}"));
         let Notice::Partition { partition, notice, .. } = notice else { return };
-        let noticed = match notice {
-            candor_core::Notice::DataLoss { .. } => Noticed::DataLoss,
-            candor_core::Notice::StateLost => Noticed::StateLost,
-            candor_core::Notice::IdentityConflict => Noticed::IdentityConflict,
-            candor_core::Notice::Unfenced => Noticed::Unfenced,
-            candor_core::Notice::Fence { .. } => Noticed::Fence,
-            candor_core::Notice::Contradiction { .. } => Noticed::Contradiction,
-            candor_core::Notice::Stopped => Noticed::Stopped,
-        };
-        self.fact(Fact::Notice { lane: lane(*partition), notice: noticed });
+        self.fact(Fact::Notice { lane: lane(*partition), notice: words::notice(*notice) });
     }
 
     /// Everything that the judge needs to know.
@@ -169,19 +151,10 @@ impl Caller {
     }
 
     fn log(&self, sockets: &Sockets, partition: usize) -> Vec<LogBatch> {
-        let read = |batch: &crate::codec::Batch| LogBatch {
-            base_offset: batch.header.base_offset,
-            producer_id: batch.header.producer_id,
-            epoch: batch.header.producer_epoch,
-            first: batch.header.base_sequence,
-            records: match batch.records() {
-                Ok(records) => {
-                    records.iter().map(|one| self.stored(one.value.as_deref())).collect()
-                }
-                Err(_) => vec![Stored::Corrupt],
-            },
-        };
-        sockets.net.log(TOPIC, partition).iter().map(read).collect()
+        let log = sockets.net.log(TOPIC, partition);
+        log.iter()
+            .map(|batch| LogBatch::read(batch, |record| self.stored(record.value.as_deref())))
+            .collect()
     }
 
     fn stored(&self, value: Option<&[u8]>) -> Stored {

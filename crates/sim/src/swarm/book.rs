@@ -9,6 +9,7 @@ use candor_core::{Resolution, Ticket, Verdict};
 use super::rows::{Trouble, TroubleCounts};
 use super::verdicts::Never;
 use crate::judge::{Anomaly, Class, Entry, Fact, Lane, Said};
+use crate::words;
 
 /// One record, as its sender knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,11 +215,7 @@ impl Book {
     }
 
     pub(super) fn verdict(&mut self, now: u64, at: u64, record: u64, verdict: Verdict) {
-        let said = match verdict {
-            Verdict::Delivered { offset } => Said::Delivered(offset.map(|offset| offset.get())),
-            Verdict::NotDelivered(_) => Said::NotDelivered,
-            Verdict::Unknown(_) => Said::Unknown,
-        };
+        let said = words::verdict(verdict);
         self.line(now, format_args!("record {record}: {verdict:?}"));
         self.untold.remove(&record);
         if said == Said::Unknown {
@@ -232,14 +229,10 @@ impl Book {
     }
 
     pub(super) fn resolution(&mut self, now: u64, at: u64, record: u64, resolution: Resolution) {
-        let said = match resolution {
-            Resolution::Delivered { offset } => Said::Delivered(offset.map(|offset| offset.get())),
-            Resolution::NotDelivered(_) => Said::NotDelivered,
-            Resolution::Never { reason, .. } => {
-                self.never.add(reason);
-                Said::Unknown
-            }
-        };
+        let said = words::resolution(resolution);
+        if let Resolution::Never { reason, .. } = resolution {
+            self.never.add(reason);
+        }
         self.line(now, format_args!("record {record} resolved: {resolution:?}"));
         if self.unresolved.remove(&record) {
             self.unknown_bytes -= self.bytes_of(record);

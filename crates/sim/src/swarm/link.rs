@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use candor_core::RouteId;
 
 use super::tap::{Asked, Delivered, Offered};
+use crate::codec::whole_frame;
 use crate::serve::ConnectionId;
 
 /// What the network does to a connection, drawn when it is opened.
@@ -237,16 +238,4 @@ impl Link {
     pub(super) fn handed(&self) -> Option<u64> {
         self.traits.tells_handed.then_some(self.accepted)
     }
-}
-
-/// Takes a whole frame out of a stream, its length included.
-pub(super) fn whole_frame(stream: &mut BytesMut) -> Option<Bytes> {
-    let length = frame_length(stream)?;
-    (stream.len() >= length).then(|| stream.split_to(length).freeze())
-}
-
-/// How long the frame at the start of a stream is, its length included.
-pub(super) fn frame_length(stream: &[u8]) -> Option<usize> {
-    let mut length = stream.get(..4)?;
-    usize::try_from(length.get_i32()).ok().map(|length| length + 4)
 }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::codec::{Batch, Record};
+use crate::codec::Record;
 use crate::judge::Stored;
 
 const MAGIC: &[u8; 4] = b"SWRM";
@@ -78,14 +78,6 @@ pub(super) fn read(run: u32, topic: u32, record: &Record) -> Stored {
         return Stored::Foreign;
     }
     Stored::Ours(u64::from_be_bytes(number(bytes, 8)))
-}
-
-/// The records of a batch, in order. One that cannot be read is corrupt as a whole.
-pub(super) fn read_batch(run: u32, topic: u32, batch: &Batch) -> Vec<Stored> {
-    match batch.records() {
-        Ok(records) => records.iter().map(|record| read(run, topic, record)).collect(),
-        Err(_) => vec![Stored::Corrupt],
-    }
 }
 
 #[cfg(test)]

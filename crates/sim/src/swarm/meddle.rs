@@ -479,13 +479,7 @@ impl<R: Rules> World<R> {
 
     fn meddle_metadata(&mut self, asked: &Asked, frame: Vec<u8>) -> (Vec<u8>, Delivered) {
         let bytes = Bytes::from(frame);
-        let version = asked.header.version;
-        let decoded = asked
-            .header
-            .open_answer(bytes.slice(4..))
-            .ok()
-            .and_then(|(_, mut r)| MetadataResponse::decode(&mut r, version).ok());
-        let Some(mut metadata) = decoded else {
+        let Some(mut metadata) = asked.header.read_answer(&bytes, MetadataResponse::decode) else {
             let text = "the model's own Metadata answer cannot be read".to_owned();
             self.book.complain(self.clock.now, Class::Corrupt, None, text);
             return (bytes.to_vec(), Delivered::Other);
@@ -499,7 +493,7 @@ impl<R: Rules> World<R> {
                 before.push(topic);
             }
         }
-        let body = metadata.encode(version);
+        let body = metadata.encode(asked.header.version);
         (asked.header.answer(&body), Delivered::Metadata(metadata))
     }
 

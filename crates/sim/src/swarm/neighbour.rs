@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use candor_core::rules::Rules;
-use candor_core::{Instant, Resolution, RouteId, Ticket, Verdict};
+use candor_core::{Instant, RouteId, Ticket};
 use candor_proto::{Address, ConfigError, Handed, Input, Loss, Misuse, Output, Producer, Record};
 use fastrand::Rng;
 
@@ -18,6 +18,7 @@ use super::world::{Event, World};
 use crate::codec::Batch;
 use crate::judge::{Class, Entry, Fact, History, Lane, Log, Said, Settings, Stored};
 use crate::serve::{ConnectionId, Hangup, Net};
+use crate::words;
 
 /// Its number in the ledgers.
 pub(super) const NEIGHBOUR: u32 = 1;
@@ -162,10 +163,10 @@ impl<R: Rules> Neighbour<R> {
             }
             Output::Settled(settlement) => {
                 for (ticket, verdict) in settlement.settled.verdicts() {
-                    self.settle(now, ticket, said(&verdict), false);
+                    self.settle(now, ticket, words::verdict(verdict), false);
                 }
                 for (ticket, resolution) in settlement.settled.resolutions() {
-                    self.settle(now, ticket, said_at_last(&resolution), true);
+                    self.settle(now, ticket, words::resolution(resolution), true);
                 }
             }
             Output::Closed => self.closed = true,
@@ -272,7 +273,7 @@ impl<R: Rules> World<R> {
     /// Whether a batch is the neighbour's.
     pub(super) fn is_neighbours(&self, topic: u32, batch: &Batch) -> bool {
         self.neighbour.as_ref().is_some_and(|one| {
-            let records = mark::read_batch(one.run, topic, batch);
+            let records = Stored::all(batch, |record| mark::read(one.run, topic, record));
             records.iter().any(|stored| matches!(stored, Stored::Ours(_)))
         })
     }
@@ -309,23 +310,5 @@ impl<R: Rules> World<R> {
         let logs = (0..i32::try_from(there).unwrap_or(0)).map(log).collect();
         let settings = Settings { wire: false, slack: 0, ..Settings::default() };
         Some(History { settings, entries, logs, excuses: Vec::new(), closed: one.closed })
-    }
-}
-
-const fn said(verdict: &Verdict) -> Said {
-    match verdict {
-        Verdict::Delivered { offset: Some(offset) } => Said::Delivered(Some(offset.get())),
-        Verdict::Delivered { offset: None } => Said::Delivered(None),
-        Verdict::NotDelivered(_) => Said::NotDelivered,
-        Verdict::Unknown(_) => Said::Unknown,
-    }
-}
-
-const fn said_at_last(resolution: &Resolution) -> Said {
-    match resolution {
-        Resolution::Delivered { offset: Some(offset) } => Said::Delivered(Some(offset.get())),
-        Resolution::Delivered { offset: None } => Said::Delivered(None),
-        Resolution::NotDelivered(_) => Said::NotDelivered,
-        Resolution::Never { .. } => Said::Unknown,
     }
 }

@@ -527,11 +527,5 @@ impl<R: Rules> World<R> {
 }
 
 fn read_batch(run: u32, topic: u32, batch: &Batch) -> LogBatch {
-    LogBatch {
-        base_offset: batch.header.base_offset,
-        producer_id: batch.header.producer_id,
-        epoch: batch.header.producer_epoch,
-        first: batch.header.base_sequence,
-        records: mark::read_batch(run, topic, batch),
-    }
+    LogBatch::read(batch, |record| mark::read(run, topic, record))
 }

@@ -107,7 +107,10 @@ pub(super) fn read_attempt(run: u32, topic: u32, records: &Option<Bytes>) -> Opt
         first: batch.header.base_sequence,
         count: u32::try_from(batch.header.count).unwrap_or(0),
         content: u64::from(batch.header.crc) << 32 | batch.bytes.len() as u64,
-        records: mark::read_batch(run, topic, &batch).into_iter().map(ours).collect(),
+        records: Stored::all(&batch, |record| mark::read(run, topic, record))
+            .into_iter()
+            .map(ours)
+            .collect(),
         max_timestamp: batch.header.max_timestamp,
         replacement: false,
     })
@@ -138,12 +141,9 @@ pub(super) fn rewrite(
 ) -> (Vec<u8>, Delivered) {
     let bytes = Bytes::from(frame);
     let version = asked.header.version;
-    let decoded = asked
-        .header
-        .open_answer(bytes.slice(4..))
-        .ok()
-        .and_then(|(_, mut r)| ProduceResponse::decode(&mut r, version).ok());
-    let Some(mut response) = decoded else { return (bytes.to_vec(), Delivered::Other) };
+    let Some(mut response) = asked.header.read_answer(&bytes, ProduceResponse::decode) else {
+        return (bytes.to_vec(), Delivered::Other);
+    };
     response.throttle_ms = throttle_ms;
     for (key, index, meddling) in &asked.meddled {
         meddle(&mut response, key, *index, meddling);

@@ -6,14 +6,14 @@ use candor_core::rules::Rules;
 use candor_proto::{Address, Handed, Input, Loss};
 
 use super::book::lane;
-use super::link::{Link, Phase, Traits, frame_length, whole_frame};
+use super::link::{Link, Phase, Traits};
 use super::neighbour::Neighbour;
 use super::rows::{Rule, Trouble};
 use super::scenario::{Dice, MS, SECOND};
 use super::tally::count;
 use super::tap::{Delivered, Offered, read_attempt, read_request};
 use super::world::{Event, World};
-use crate::codec::{ProduceRequest, Request, RequestHeader, TopicKey};
+use crate::codec::{ProduceRequest, Request, RequestHeader, TopicKey, frame_length, whole_frame};
 use crate::judge::{Attempt, Class, Fact, Lane};
 use crate::serve::{ConnectionId, Hangup, Output};
 

@@ -23,6 +23,7 @@ use crate::broker::{NodeId, TimestampType};
 use crate::codec::Uuid;
 use crate::judge::{Class, Fact, Lane, Noticed};
 use crate::serve::{Net, Replication, Settings};
+use crate::words;
 
 /// How many brokers there are.
 pub(super) const NODES: u8 = 3;
@@ -532,7 +533,10 @@ impl<R: Rules> World<R> {
         match notice {
             Notice::Partition { topic, partition, notice } => {
                 let Some(index) = self.topic_index(topic) else { return };
-                let (lane, noticed) = (lane(index, *partition), self.read_notice(notice));
+                let (lane, noticed) = (lane(index, *partition), words::notice(*notice));
+                if noticed == Noticed::Stopped {
+                    count(Rule::LossStops);
+                }
                 self.check_alarm(lane, noticed);
                 if matches!(
                     noticed,
@@ -576,22 +580,6 @@ impl<R: Rules> World<R> {
         if !may_be {
             let text = format!("{lane} gives a false alarm: {noticed:?}");
             self.book.complain(self.clock.now, Class::Contract, None, text);
-        }
-    }
-
-    fn read_notice(&self, notice: &candor_core::Notice) -> Noticed {
-        use candor_core::Notice as Core;
-        match notice {
-            Core::DataLoss { .. } => Noticed::DataLoss,
-            Core::StateLost => Noticed::StateLost,
-            Core::IdentityConflict => Noticed::IdentityConflict,
-            Core::Unfenced => Noticed::Unfenced,
-            Core::Fence { .. } => Noticed::Fence,
-            Core::Contradiction { .. } => Noticed::Contradiction,
-            Core::Stopped => {
-                count(Rule::LossStops);
-                Noticed::Stopped
-            }
         }
     }
 

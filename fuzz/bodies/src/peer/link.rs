@@ -36,15 +36,24 @@ impl Link {
     /// Takes what the producer wrote, and reads every request that is whole.
     pub(super) fn write(&mut self, bytes: &[Bytes]) {
         bytes.iter().for_each(|bytes| self.inbox.extend_from_slice(bytes));
-        while let Some(prefix) = self.inbox.first_chunk::<4>() {
-            let length = usize::try_from(i32::from_be_bytes(*prefix)).expect("a length");
-            if self.inbox.len() < 4 + length {
-                return;
-            }
-            self.inbox.advance(4);
-            let frame = self.inbox.split_to(length).freeze();
-            let request = decode_request(frame, &WRITTEN);
-            self.asked.push_back(request.expect("the producer writes what a broker can read"));
-        }
+        self.asked.extend(core::iter::from_fn(|| next_request(&mut self.inbox)));
     }
+}
+
+/// Takes the next request out of what a producer wrote, if it is whole. One that a broker cannot
+/// read is a finding.
+///
+/// ```
+/// use bytes::BytesMut;
+/// assert_eq!(candor_fuzz_bodies::next_request(&mut BytesMut::from(&[0, 0, 0][..])), None);
+/// ```
+pub fn next_request(inbox: &mut BytesMut) -> Option<(RequestHeader, Request)> {
+    let prefix = inbox.first_chunk::<4>()?;
+    let length = usize::try_from(i32::from_be_bytes(*prefix)).expect("a length");
+    if inbox.len() < 4 + length {
+        return None;
+    }
+    inbox.advance(4);
+    let frame = inbox.split_to(length).freeze();
+    Some(decode_request(frame, &WRITTEN).expect("the producer writes what a broker can read"))
 }

@@ -7,6 +7,7 @@ mod world;
 use candor_core::rules::{Honest, Rules};
 
 use crate::{Tally, feed::Feed};
+pub use link::next_request;
 use world::World;
 
 /// More steps than any input needs to show what it has.

@@ -9,7 +9,8 @@ use crate::judge::{Anomaly, Class};
 use super::super::flight::Flight;
 use super::super::machine::Machine;
 use super::super::scope::Scope;
-use super::{MANY, Taken, World, translate};
+use super::{MANY, Taken, World};
+use crate::words;
 
 impl<M: Machine> World<M> {
     pub(super) fn tell(&mut self, event: Event<'_, candor_core::testing::Counted>) {
@@ -109,7 +110,7 @@ impl<M: Machine> World<M> {
                 if needless {
                     self.convict(Class::FalseAlarm);
                 }
-                self.watch.noticed(translate::noticed(notice));
+                self.watch.noticed(words::notice(notice));
             }
         }
     }
@@ -118,12 +119,12 @@ impl<M: Machine> World<M> {
         let now = self.now.as_micros();
         for (ticket, verdict) in settled.verdicts() {
             self.note(|| format!("    verdict on record {ticket}: {verdict:?}"));
-            let found = self.watch.told(now, ticket.0, translate::verdict_said(verdict));
+            let found = self.watch.told(now, ticket.0, words::verdict(verdict));
             self.found.extend(found);
         }
         for (ticket, resolution) in settled.resolutions() {
             self.note(|| format!("    resolution of record {ticket}: {resolution:?}"));
-            let found = self.watch.resolved(now, ticket.0, translate::resolution_said(resolution));
+            let found = self.watch.resolved(now, ticket.0, words::resolution(resolution));
             self.found.extend(found);
         }
     }

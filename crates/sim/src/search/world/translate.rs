@@ -2,12 +2,12 @@
 
 use candor_core::testing::Preset;
 use candor_core::{
-    Answer as CoreAnswer, BeyondMemory, Identity, LaneConfig, Notice, Offset, PartitionResponse,
-    ProducerEpoch, ProducerId, Resolution, Sequence, Span, Verdict,
+    Answer as CoreAnswer, BeyondMemory, Identity, LaneConfig, Offset, PartitionResponse,
+    ProducerEpoch, ProducerId, Sequence, Span,
 };
 
 use crate::broker::{ACKS_ALL, Answer, Batch, Call, Partition};
-use crate::judge::{LogIs, Noticed, Said, Settings};
+use crate::judge::{LogIs, Settings};
 
 use super::super::flight::Content;
 use super::super::scope::Scope;
@@ -63,32 +63,4 @@ pub(super) fn core_answer(answer: Answer) -> CoreAnswer {
         log_start_offset: answer.log_start_offset,
         record_errors: answer.record_errors.iter().filter_map(|i| u32::try_from(*i).ok()).collect(),
     })
-}
-
-pub(super) fn verdict_said(verdict: Verdict) -> Said {
-    match verdict {
-        Verdict::Delivered { offset } => Said::Delivered(offset.map(Offset::get)),
-        Verdict::NotDelivered(_) => Said::NotDelivered,
-        Verdict::Unknown(_) => Said::Unknown,
-    }
-}
-
-pub(super) fn resolution_said(resolution: Resolution) -> Said {
-    match resolution {
-        Resolution::Delivered { offset } => Said::Delivered(offset.map(Offset::get)),
-        Resolution::NotDelivered(_) => Said::NotDelivered,
-        Resolution::Never { .. } => Said::Unknown,
-    }
-}
-
-pub(super) fn noticed(notice: Notice) -> Noticed {
-    match notice {
-        Notice::DataLoss { .. } => Noticed::DataLoss,
-        Notice::StateLost => Noticed::StateLost,
-        Notice::IdentityConflict => Noticed::IdentityConflict,
-        Notice::Unfenced => Noticed::Unfenced,
-        Notice::Fence { .. } => Noticed::Fence,
-        Notice::Contradiction { .. } => Noticed::Contradiction,
-        Notice::Stopped => Noticed::Stopped,
-    }
 }

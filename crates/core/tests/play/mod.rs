@@ -1,0 +1,199 @@
+//! A lane that is played by hand, event by event.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, dead_code, reason = "shared by several tests")]
+
+use std::collections::BTreeMap;
+
+use candor_core::testing::{Counted, Preset};
+use candor_core::*;
+
+pub(crate) const MINUTE: u64 = 60_000;
+
+/// A lane, and everything that it said.
+pub(crate) struct Play {
+    pub(crate) lane: Lane<Counted>,
+    pub(crate) now: u64,
+    pub(crate) route: u64,
+    pub(crate) epoch: i32,
+    pub(crate) tickets: u64,
+    pub(crate) verdicts: BTreeMap<u64, Verdict>,
+    pub(crate) resolutions: BTreeMap<u64, Resolution>,
+    pub(crate) notices: Vec<Notice>,
+    pub(crate) questions: Vec<Action>,
+}
+
+impl Play {
+    /// At sequence 40 of epoch 3, offset 9 being the last one acknowledged; route 1.
+    pub(crate) fn new() -> Self {
+        Self::with(LaneConfig::default(), 3)
+    }
+
+    pub(crate) fn with(config: LaneConfig, epoch: i16) -> Self {
+        let now = 1_700_000_000_000;
+        let id = ProducerId::new(7).unwrap();
+        let preset = Preset {
+            identity: Identity { id, epoch: ProducerEpoch::new(epoch).unwrap() },
+            next: Sequence::new(40).unwrap(),
+            last_acknowledged: Offset::new(9).unwrap(),
+        };
+        let mut play = Self {
+            lane: Lane::preset(config, Instant::from_millis(now), preset),
+            now,
+            route: 0,
+            epoch: 1,
+            tickets: 0,
+            verdicts: BTreeMap::new(),
+            resolutions: BTreeMap::new(),
+            notices: Vec::new(),
+            questions: Vec::new(),
+        };
+        play.next_route();
+        play
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        Instant::from_millis(self.now)
+    }
+
+    /// Tells an event, without a poll behind it.
+    pub(crate) fn tell(&mut self, event: Event<'_, Counted>) {
+        self.lane.handle(self.now(), event).expect("a legal event");
+    }
+
+    pub(crate) fn poll(&mut self) {
+        while let Some(action) = self.lane.poll(self.now()) {
+            match action {
+                Action::Settled(settled) => {
+                    for (ticket, verdict) in settled.verdicts() {
+                        assert_eq!(self.verdicts.insert(ticket.0, verdict), None, "two verdicts");
+                    }
+                    for (ticket, resolution) in settled.resolutions() {
+                        let before = self.resolutions.insert(ticket.0, resolution);
+                        assert_eq!(before, None, "two resolutions");
+                    }
+                }
+                Action::Notice(notice) => self.notices.push(notice),
+                Action::NeedIdentity | Action::NeedLeader => self.questions.push(action),
+            }
+        }
+    }
+
+    pub(crate) fn wait(&mut self, millis: u64) {
+        self.now += millis;
+        self.poll();
+    }
+
+    pub(crate) fn leader(&mut self, route: Option<u64>) {
+        let epoch = LeaderEpoch(self.epoch);
+        self.tell(Event::Leader { route: route.map(RouteId), epoch });
+        self.poll();
+    }
+
+    pub(crate) fn next_route(&mut self) {
+        self.route += 1;
+        self.leader(Some(self.route));
+    }
+
+    pub(crate) fn confirm(&mut self) {
+        self.tell(Event::LeaderConfirmed { epoch: LeaderEpoch(self.epoch) });
+        self.poll();
+    }
+
+    /// A record with this timestamp and time, in a batch that goes on.
+    pub(crate) fn join(&mut self, timestamp: i64, deadline: u64) -> u64 {
+        let ticket = self.tickets;
+        self.tickets += 1;
+        self.tell(Event::Append(Append {
+            ticket: Ticket(ticket),
+            born: self.now(),
+            deadline: Instant::from_millis(self.now + deadline),
+            timestamp,
+            record: ticket as u16,
+        }));
+        ticket
+    }
+
+    /// A batch of one record with this time.
+    pub(crate) fn append(&mut self, deadline: u64) -> u64 {
+        let ticket = self.join(self.now as i64, deadline);
+        self.flush();
+        ticket
+    }
+
+    pub(crate) fn revoke(&mut self, ticket: u64) {
+        self.tell(Event::Revoke(Ticket(ticket)));
+        self.poll();
+    }
+
+    pub(crate) fn flush(&mut self) {
+        self.tell(Event::Flush);
+        self.poll();
+    }
+
+    pub(crate) fn try_offer(&mut self) -> Option<Offer<Counted>> {
+        self.lane.offer(self.now(), RouteId(self.route), usize::MAX)
+    }
+
+    pub(crate) fn offer(&mut self) -> AttemptId {
+        let offer = self.try_offer().expect("an offer");
+        offer.attempt
+    }
+
+    /// Waits for the backoff first.
+    pub(crate) fn offer_again(&mut self) -> AttemptId {
+        self.wait(2_000);
+        self.offer()
+    }
+
+    /// The replacement that contests the slot of this record.
+    pub(crate) fn contest(&mut self, revoked: u64) -> Offer<Counted> {
+        self.revoke(revoked);
+        self.wait(2_000);
+        let contest = self.try_offer().expect("a replacement");
+        assert!(contest.replacement);
+        contest
+    }
+
+    pub(crate) fn append_and_offer(&mut self, deadline: u64) -> (u64, AttemptId) {
+        let ticket = self.append(deadline);
+        (ticket, self.offer())
+    }
+
+    pub(crate) fn say(&mut self, attempt: AttemptId, answer: impl Into<Answer>) {
+        self.tell(Event::Answered { attempt, answer: answer.into() });
+        self.poll();
+    }
+
+    pub(crate) fn zero(&mut self, attempt: AttemptId, base: i64) {
+        self.say(attempt, PartitionResponse::appended(base));
+    }
+
+    pub(crate) fn zero_with_log_start(
+        &mut self,
+        attempt: AttemptId,
+        base: i64,
+        log_start_offset: i64,
+    ) {
+        let response = PartitionResponse::appended(base);
+        self.say(attempt, PartitionResponse { log_start_offset, ..response });
+    }
+
+    pub(crate) fn error(&mut self, attempt: AttemptId, code: i16) {
+        self.say(attempt, PartitionResponse::error(code));
+    }
+
+    pub(crate) fn lose(&mut self, attempt: AttemptId) {
+        self.tell(Event::Ended { attempt, handed: HandedOver::PerhapsWhole });
+        self.poll();
+    }
+
+    /// A batch at this offset opens the gate.
+    pub(crate) fn open_gate(&mut self, base: i64) {
+        let (_, opener) = self.append_and_offer(MINUTE);
+        self.zero(opener, base);
+    }
+
+    pub(crate) fn epoch_in_use(&self) -> i16 {
+        self.lane.identity().unwrap().epoch.get()
+    }
+}
