@@ -7,9 +7,9 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
 use candor_core::rules::{
-    AfterPass, Class, DoubtFacts, DuplicateFacts, DuplicateMeans, Fate, GateFacts, GivenUpEnd,
-    LeaderChange, Loss, LossFacts, Mark, MemoryFacts, NextIdentity, OffsetFacts, ProofFacts, Rules,
-    SettledAs, Stage, Standing,
+    AfterPass, AfterReplacement, Class, ConclusionFacts, CutFacts, DoubtFacts, DuplicateFacts,
+    DuplicateMeans, Fate, GateFacts, GivenUpEnd, LeaderChange, Loss, LossFacts, Mark, MemoryFacts,
+    NextIdentity, OffsetFacts, ProofFacts, RevokeFacts, Rules, SettledAs, Stage, Standing,
 };
 use candor_core::{
     HandedOver, Instant, LeaderEpoch, Offset, PartitionResponse, ProducerEpoch, Proof, Sequence,
@@ -321,8 +321,76 @@ impl<R: Rules> Rules for Counting<R> {
         unless(R::window_has_room(unsent, write_window), Rule::WindowFull)
     }
 
+    fn may_revoke(facts: &RevokeFacts) -> bool {
+        R::may_revoke(facts)
+    }
+
+    fn cut_is_legal(facts: &CutFacts<'_>) -> bool {
+        R::cut_is_legal(facts)
+    }
+
+    fn goes_into_replacement(has_verdict: bool) -> bool {
+        R::goes_into_replacement(has_verdict)
+    }
+
+    fn conclusive(facts: &ConclusionFacts) -> bool {
+        R::conclusive(facts)
+    }
+
+    fn after_replacement(class: Class, permanent: bool) -> AfterReplacement {
+        R::after_replacement(class, permanent)
+    }
+
+    fn replacement_not_written(
+        standing: Standing,
+        open_attempts: usize,
+        contested_written: bool,
+    ) -> bool {
+        R::replacement_not_written(standing, open_attempts, contested_written)
+    }
+
     fn may_repeat_in_request() -> bool {
         R::may_repeat_in_request()
+    }
+
+    fn goes_alone(losses: u32) -> bool {
+        R::goes_alone(losses)
+    }
+
+    fn is_another_topic(same_id: bool) -> bool {
+        R::is_another_topic(same_id)
+    }
+
+    fn follows_hint(highest: LeaderEpoch, hinted: LeaderEpoch) -> bool {
+        R::follows_hint(highest, hinted)
+    }
+
+    fn two_answers_count(brokers_differ: bool, apart: Span, age: Span) -> bool {
+        R::two_answers_count(brokers_differ, apart, age)
+    }
+
+    fn answer_belongs(asked: i32, answered: i32) -> bool {
+        R::answer_belongs(asked, answered)
+    }
+
+    fn bytes_are_out(end: u64, sent: u64) -> bool {
+        R::bytes_are_out(end, sent)
+    }
+
+    fn may_speak(now: Instant, until: Instant) -> bool {
+        R::may_speak(now, until)
+    }
+
+    fn request_expires(asked: Instant, request_timeout: Span) -> Instant {
+        R::request_expires(asked, request_timeout)
+    }
+
+    fn end_is_failure(open_requests: usize, up_for: Span, longest_backoff: Span) -> bool {
+        R::end_is_failure(open_requests, up_for, longest_backoff)
+    }
+
+    fn cluster_backoff(failures: u32, first: Span, longest: Span) -> Span {
+        R::cluster_backoff(failures, first, longest)
     }
 }
 
