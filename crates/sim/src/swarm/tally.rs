@@ -10,6 +10,7 @@ use candor_core::rules::{
     AfterPass, AfterReplacement, Class, ConclusionFacts, CutFacts, DoubtFacts, DuplicateFacts,
     DuplicateMeans, Fate, GateFacts, GivenUpEnd, LeaderChange, Loss, LossFacts, Mark, MemoryFacts,
     NextIdentity, OffsetFacts, ProofFacts, RevokeFacts, Rules, SettledAs, Stage, Standing,
+    StopCause,
 };
 use candor_core::{
     HandedOver, Instant, LeaderEpoch, Offset, PartitionResponse, ProducerEpoch, Proof, Sequence,
@@ -183,6 +184,10 @@ impl<R: Rules> Rules for Counting<R> {
 
     fn contradicts(settled: SettledAs, base: Option<Offset>) -> bool {
         if_so(R::contradicts(settled, base), Rule::OffsetsDisagree)
+    }
+
+    fn recreation_lifts_stop(cause: StopCause) -> bool {
+        R::recreation_lifts_stop(cause)
     }
 
     fn touches_counters(same_identity: bool) -> bool {
@@ -387,10 +392,6 @@ impl<R: Rules> Rules for Counting<R> {
 
     fn end_is_failure(open_requests: usize, up_for: Span, longest_backoff: Span) -> bool {
         R::end_is_failure(open_requests, up_for, longest_backoff)
-    }
-
-    fn cluster_backoff(failures: u32, first: Span, longest: Span) -> Span {
-        R::cluster_backoff(failures, first, longest)
     }
 }
 
