@@ -36,11 +36,14 @@ pub struct Pool {
 pub struct PoolIndex(usize);
 
 impl Pool {
-    /// Takes in an id that InitProducerId gave. One that is known already is ignored.
-    pub fn add(&mut self, id: ProducerId) {
-        if !self.ids.contains(&id) {
+    /// Takes in an id that InitProducerId gave. One that is known already is ignored. Whether it is
+    /// new.
+    pub fn add(&mut self, id: ProducerId) -> bool {
+        let new = !self.ids.contains(&id);
+        if new {
             self.ids.push(id);
         }
+        new
     }
 
     /// The first id that came after the one a lane got last; `None`: ask the cluster for one.

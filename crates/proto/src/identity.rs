@@ -88,9 +88,13 @@ impl Identities {
         self.asking = Asking::Open(conn);
     }
 
-    /// An id came; gives the lanes that waited for it.
-    pub(crate) fn came(&mut self, id: ProducerId) -> Vec<LaneKey> {
-        self.pool.add(id);
+    /// An id came; gives the lanes that waited for it. One that came before helps nobody: as if none
+    /// had come.
+    pub(crate) fn came<R: Rules>(&mut self, now: Instant, id: ProducerId) -> Vec<LaneKey> {
+        if !self.pool.add(id) {
+            self.failed::<R>(now, None);
+            return Vec::new();
+        }
         self.asking = Asking::No;
         self.failures = 0;
         self.said = None;
@@ -132,7 +136,7 @@ mod tests {
         ids.failed::<Honest>(now, loading);
         ids.rest();
         assert!(ids.deadline().is_some_and(|at| at > now));
-        ids.came(ProducerId::new(7).unwrap());
+        ids.came::<Honest>(now, ProducerId::new(7).unwrap());
         ids.prepare();
         assert_eq!(ids.deadline(), None, "there is one");
     }
@@ -151,7 +155,7 @@ mod tests {
         assert!(!ids.failed::<Honest>(now, refused), "said before");
         let second = ids.deadline().unwrap().since(now);
         assert!(Span::ZERO < first && first < second);
-        assert_eq!(ids.came(ProducerId::new(7).unwrap()), [LaneKey(4)]);
+        assert_eq!(ids.came::<Honest>(now, ProducerId::new(7).unwrap()), [LaneKey(4)]);
         assert_eq!(ids.deadline(), None);
         ids.foresee();
         assert_eq!(ids.deadline(), None, "there is one");

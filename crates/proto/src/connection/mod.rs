@@ -326,7 +326,10 @@ impl Connection {
             return Err(Fault::Correlation { expected: first.correlation, got: correlation });
         }
         let bytes = frame.slice_ref(body);
-        let Some(Open { request, version, .. }) = self.open.pop_front() else { return Ok(None) };
+        let Some(Open { request, version, end, .. }) = self.open.pop_front() else {
+            return Ok(None);
+        };
+        self.outgoing.answered(end);
         if matches!(request, Request::Greeting) {
             return self.greeted(now, version, &bytes, terms).map(Some);
         }

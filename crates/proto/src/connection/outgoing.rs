@@ -15,6 +15,8 @@ pub(crate) struct Outgoing {
     taken: u64,
     /// End of what the driver reported sent.
     sent: u64,
+    /// End of what was answered: it was sent, reported or not.
+    answered: u64,
 }
 
 impl Outgoing {
@@ -58,15 +60,20 @@ impl Outgoing {
         self.sent
     }
 
+    /// Everything up to here was answered.
+    pub(crate) fn answered(&mut self, end: u64) {
+        self.answered = self.answered.max(end.min(self.taken));
+    }
+
     /// How much may have been handed over, from a driver's bound on it: never more than it took,
     /// never less than it reported.
     pub(crate) fn handed(&self, at_most: Option<u64>) -> u64 {
         at_most.map_or(self.taken, |bound| bound.clamp(self.sent, self.taken))
     }
 
-    /// Bytes that were queued and not reported sent.
-    pub(crate) const fn unsent(&self) -> u64 {
-        self.end - self.sent
+    /// Bytes that were queued, and neither reported sent nor answered.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.end - self.sent.max(self.answered)
     }
 
     /// Bytes that wait to be taken.

@@ -71,7 +71,7 @@ impl<R: Rules> Producer<R> {
     }
 
     fn take_producer_id(&mut self, now: Instant, id: ProducerId) {
-        for key in self.identities.came(id) {
+        for key in self.identities.came::<R>(now, id) {
             self.give_or_want_identity(now, key);
         }
     }

@@ -252,6 +252,7 @@ impl<R: Rules> Producer<R> {
         self.flushes.told(ticket);
         self.counts.not_delivered += 1;
         self.todo.push(Chore::Flushes);
+        self.todo.push(Chore::Close);
         let records = vec![Told { ticket, index: 0, unknown: false }];
         self.outbox.push_back(Output::Settled(Settlement {
             topic: self.cluster.name(topic),

@@ -114,9 +114,16 @@ impl<R: Rules> Producer<R> {
             }
             None => {
                 self.dial_somebody(now);
+                self.await_throttles(now);
                 Way::Blocked
             }
         }
+    }
+
+    /// Somebody waits from now on for the end of every throttle.
+    fn await_throttles(&mut self, now: Instant) {
+        let throttled = self.connections.iter().filter(|(_, c)| c.throttled::<R>(now).is_some());
+        throttled.for_each(|(conn, _)| self.todo.push(Chore::Connection(*conn)));
     }
 
     /// Whether a connection is about to be there.

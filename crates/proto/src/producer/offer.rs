@@ -16,7 +16,7 @@ const AROUND_ENTRY: usize = 16;
 
 /// How topics are named in a request: all in the same way (S17, fault 159).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Naming {
+pub(super) struct Naming {
     by_id: bool,
     version: i16,
 }
@@ -183,7 +183,7 @@ impl<R: Rules> Producer<R> {
 }
 
 /// By id where both sides can, by name otherwise.
-fn naming(versions: Versions, id: Option<TopicId>) -> Option<Naming> {
+pub(super) fn naming(versions: Versions, id: Option<TopicId>) -> Option<Naming> {
     match (versions.produce_by_id, id) {
         (Some(version), Some(_)) => Some(Naming { by_id: true, version }),
         (None, _) | (_, None) => {

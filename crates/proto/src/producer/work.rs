@@ -1,12 +1,12 @@
 //! What `poll` does, one small thing after the other.
 
 use candor_core::rules::Rules;
-use candor_core::{
-    Action, Deadline, Event, Instant, Outcome, Proof, RouteId, Settled, Span, Ticket,
-};
+use candor_core::{Action, Deadline, Event, Instant, Outcome, Proof, Settled, Span, Ticket};
 
+use super::offer::naming;
 use super::{Chore, Life, Producer};
-use crate::cluster::Endpoint;
+use crate::cluster::{Endpoint, Topic};
+use crate::connection::Connection;
 use crate::io::{Notice, Output, Settlement};
 use crate::lanes::LaneKey;
 use crate::tickets::Held;
@@ -128,11 +128,13 @@ impl<R: Rules> Producer<R> {
             self.todo.push(Chore::Metadata);
         }
         let connection = endpoint.and_then(|at| self.cluster.brokers.connection(at));
-        let is_ready = |conn: &RouteId| {
-            self.connections.get(conn).is_some_and(|connection| connection.versions().is_some())
-        };
-        let place = (connection.filter(is_ready), leader.epoch);
-        match endpoint {
+        let versions =
+            connection.and_then(|conn| self.connections.get(&conn)).and_then(Connection::versions);
+        // To a broker that takes topics by id only, one without an id has no way.
+        let id = self.cluster.topic(topic).and_then(Topic::id);
+        let has_name = versions.map(|versions| naming(versions, id).is_some());
+        let place = (connection.filter(|_| has_name == Some(true)), leader.epoch);
+        match endpoint.filter(|_| has_name != Some(false)) {
             None => {
                 if self.lanes.leaderless.insert(key) {
                     self.cluster.asks.again(topic);

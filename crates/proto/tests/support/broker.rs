@@ -32,6 +32,8 @@ pub enum Script {
     Swallow,
     /// Neither appended nor answered.
     Ignore,
+    /// Not appended, and answered with this code, offset and log start.
+    Answer(i16, i64, i64),
     /// Appended; then the connection is cut.
     AppendAndCut,
     /// Appended, and every partition answered twice in the same words.
@@ -99,6 +101,8 @@ pub struct Cluster {
     pub seen: Vec<Seen>,
     pub metadata_requests: Vec<Vec<String>>,
     pub id_requests: usize,
+    /// The last producer id is given again.
+    pub same_id: bool,
     next_id: i64,
 }
 
@@ -141,6 +145,7 @@ impl Cluster {
             seen: Vec::new(),
             metadata_requests: Vec::new(),
             id_requests: 0,
+            same_id: false,
             next_id: 4000,
         };
         cluster.create("t", 1, partitions);
@@ -246,7 +251,7 @@ impl Cluster {
     fn producer_id(&mut self, version: i16, correlation: i32) -> Bytes {
         self.id_requests += 1;
         let error = self.init_errors.pop_front().unwrap_or(0);
-        self.next_id += 1;
+        self.next_id += i64::from(!self.same_id);
         let (id, epoch) = if error == 0 { (self.next_id, 0) } else { (-1, -1) };
         let response = InitProducerIdResponse::default()
             .with_error_code(error)
@@ -324,6 +329,7 @@ impl Cluster {
         ));
         let (code, offset) = match script {
             Script::Refuse(code) => (*code, -1),
+            Script::Answer(code, offset, _) => (*code, *offset),
             Script::Moved(..) => (6, -1),
             Script::Ignore => (0, 0),
             Script::Honest
@@ -344,7 +350,7 @@ impl Cluster {
             .with_error_code(code)
             .with_base_offset(offset)
             .with_log_append_time_ms(-1)
-            .with_log_start_offset(if code == 0 { 0 } else { -1 })
+            .with_log_start_offset(log_start(script, code))
     }
 
     fn append(
@@ -388,6 +394,13 @@ impl Cluster {
     }
 }
 
+fn log_start(script: &Script, code: i16) -> i64 {
+    if let Script::Answer(_, _, start) = script {
+        return *start;
+    }
+    if code == 0 { 0 } else { -1 }
+}
+
 /// Makes the answers as the script wants them.
 fn bend(script: &Script, answers: &mut Vec<PartitionProduceResponse>) {
     match script {
@@ -409,6 +422,7 @@ fn bend(script: &Script, answers: &mut Vec<PartitionProduceResponse>) {
         }
         Script::Honest
         | Script::Refuse(_)
+        | Script::Answer(..)
         | Script::Swallow
         | Script::Ignore
         | Script::AppendAndCut

@@ -1,0 +1,164 @@
+//! Attacks where several parts of the producer meet: what is asked for while a broker wants silence,
+//! what closing waits for, and brokers that say legal but odd things.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use core::time::Duration;
+
+use candor_core::{Instant, Proof, Verdict};
+use candor_proto::{Config, Input, Misuse, Record};
+use support::{Cluster, START, Script, World, config, ms};
+
+/// A world whose only connection is to its only broker.
+fn alone() -> World {
+    let mut world =
+        World::warm(&Config::new(["b1:9092"]).linger(Duration::ZERO), Cluster::new(1, 1));
+    // Two connections: bootstrap and broker. The first one made is the bootstrap's.
+    let seed = world.conns("b1")[0];
+    world.run(ms(5_000));
+    world.lose(seed, candor_proto::Loss::Ended);
+    world.settle();
+    assert_eq!(world.conns("b1").len(), 1);
+    world
+}
+
+/// L7, KIP-219: the end of a throttle is waited for by whoever asks for metadata meanwhile.
+#[test]
+fn a_new_topic_is_asked_for_when_the_throttle_ends() {
+    let mut world = alone();
+    world.cluster.create("late", 9, 1);
+    world.cluster.throttle_ms = 3_000;
+    let ticket = world.say("a");
+    world.settle();
+    world.assert_offset(ticket, 1);
+    world.cluster.throttle_ms = 0;
+    let late = world.send(Record::to("late").value("b"));
+    world.run(ms(4_000));
+    world.assert_offset(late, 0);
+}
+
+/// D5: closing is over when everything was told, whoever was told last.
+#[test]
+fn closing_does_not_wait_when_the_last_record_never_had_a_partition() {
+    let mut world = alone();
+    let late = world.send(Record::to("late").deadline(Duration::from_secs(2)).value("b"));
+    world.settle();
+    world.producer.close(world.now, Instant::NEVER);
+    world.run(ms(2_000));
+    assert_eq!(world.verdict(late), Some(Verdict::NotDelivered(Proof::NeverOffered)));
+    assert_eq!(world.closed, Some(world.now));
+}
+
+/// The same for one that is cancelled.
+#[test]
+fn closing_ends_with_a_cancelled_record_that_never_had_a_partition() {
+    let mut world = alone();
+    let late = world.send(Record::to("late").value("b"));
+    world.settle();
+    world.producer.close(world.now, world.after(60_000));
+    world.settle();
+    world.producer.cancel(world.now, late);
+    world.settle();
+    assert_eq!(world.verdict(late), Some(Verdict::NotDelivered(Proof::NeverOffered)));
+    assert_eq!(world.closed, Some(world.now));
+}
+
+/// L3: a broker that gives the same producer id again is not asked without end.
+#[test]
+fn a_broker_that_repeats_its_producer_id_is_not_hammered() {
+    let mut world: World = World::warm(&config(), Cluster::new(1, 1));
+    world.cluster.same_id = true;
+    world.cluster.script = [Script::Refuse(47)].into();
+    let ticket = world.say("a");
+    let before = world.cluster.id_requests;
+    world.run(ms(10_000));
+    let asked = world.cluster.id_requests - before;
+    assert!((2..40).contains(&asked), "asked {asked} times in 10 s");
+    assert_eq!(world.verdict(ticket), None);
+    world.cluster.same_id = false;
+    world.run(ms(2_000));
+    assert!(matches!(world.verdict(ticket), Some(Verdict::Delivered { .. })));
+}
+
+/// A broker that takes topics by id only, and never tells one.
+#[test]
+fn topics_without_id_at_a_broker_that_wants_ids_make_no_busy_loop() {
+    let mut cluster = Cluster::new(1, 1);
+    cluster.versions.insert(0, (13, 13));
+    cluster.versions.insert(3, (0, 9));
+    let mut world = World::new(&config(), cluster);
+    let ticket = world.send(Record::to("t").deadline(Duration::from_secs(5)).value("a"));
+    world.run(ms(5_000));
+    assert!(matches!(world.verdict(ticket), Some(Verdict::NotDelivered(_))));
+    assert!(world.now == START + ms(5_000));
+}
+
+/// `Input::Sent`: whoever never reports it loses memory and precision, and goes on all the same.
+#[test]
+fn a_driver_that_never_reports_what_was_sent_goes_on() {
+    let mut world: World = World::warm(&config().write_window(10_000), Cluster::new(1, 1));
+    world.forgets_sent = true;
+    for n in 0..40 {
+        let ticket = world.say(&"x".repeat(2_000));
+        world.run(ms(1_000));
+        world.assert_offset(ticket, n + 1);
+    }
+    let conns = world.conns("b1");
+    conns.into_iter().for_each(|conn| world.lose(conn, candor_proto::Loss::Broken));
+    let ticket = world.say("last");
+    world.run(ms(5_000));
+    world.assert_offset(ticket, 41);
+    assert_eq!(world.producer.stats().waiting, 0);
+}
+
+/// What is reported sent after it was answered is no mistake.
+#[test]
+fn sent_may_be_reported_after_the_answer() {
+    let mut world: World = World::warm(&config().write_window(10_000), Cluster::new(1, 1));
+    world.forgets_sent = true;
+    let before: Vec<_> = world.links.iter().map(|(conn, link)| (*conn, link.taken)).collect();
+    for n in 0..3 {
+        let ticket = world.say(&"x".repeat(2_000));
+        world.settle();
+        world.assert_offset(ticket, n + 1);
+    }
+    for (conn, before) in before {
+        let n = (world.links[&conn].taken - before) as usize;
+        let input = |n| Input::Sent { conn, n };
+        assert_eq!(world.producer.handle(world.now, input(n)), Ok(()));
+        assert_eq!(
+            world.producer.handle(world.now, input(1)),
+            Err(Misuse::SentTooMuch { conn, n: 1 })
+        );
+    }
+}
+
+/// Answers at the edges of their numbers stop nobody else, and break nothing.
+#[test]
+fn answers_at_the_edges_of_their_numbers_break_nothing() {
+    for (code, base, start) in [
+        (0, i64::MAX, 0),
+        (0, -1, -1),
+        (0, i64::MIN, i64::MAX),
+        (0, i64::MAX - 1, i64::MAX),
+        (7, i64::MAX, i64::MAX),
+        (45, i64::MIN, i64::MIN),
+    ] {
+        let mut world: World = World::warm(&config(), Cluster::new(1, 2));
+        world.cluster.script =
+            [Script::Answer(code, base, start), Script::Answer(0, -1, i64::MAX)].into();
+        let deadline = Duration::from_secs(20);
+        let odd: Vec<_> = (0..3)
+            .map(|_| world.send(Record::to("t").partition(0).deadline(deadline).value("a")))
+            .collect();
+        let other = world.send(Record::to("t").partition(1).value("b"));
+        world.run(ms(20_000));
+        assert!(odd.iter().all(|ticket| world.verdict(*ticket).is_some()), "{code} {base} {start}");
+        assert!(matches!(world.verdict(other), Some(Verdict::Delivered { .. })));
+        world.producer.close(world.now, world.after(1_000));
+        world.run(ms(1_000));
+        assert!(world.closed.is_some());
+    }
+}
