@@ -10,11 +10,15 @@ use crate::ending::Ending;
 use crate::output::say;
 use crate::stop::Stop;
 
+/// The language of faults.
+const FAULTS: &str = include_str!("faults.txt");
+
 /// Run the model cluster on TCP for any client, until Ctrl-C.
 ///
 /// It speaks ApiVersions, Metadata, InitProducerId, Produce and Fetch, and keeps logs in memory.
 /// Prints one line per broker, "broker ID HOST:PORT", and then "bootstrap HOST:PORT,..".
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = FAULTS)]
 pub(crate) struct Args {
     /// Where the first broker listens; the others take the ports behind it. Port 0: any free ports.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9092")]
@@ -28,8 +32,8 @@ pub(crate) struct Args {
     /// The version of Apache Kafka that is imitated: 2.4, 3.9, 4.0, 4.3, 4.4 or 4.5.
     #[arg(long, value_name = "VERSION", default_value = "4.4", value_parser = profile)]
     profile: Profile,
-    /// A fault to come, such as "produce:3 drop-reply"; can be repeated. A wrong one tells what can
-    /// be written.
+    /// A fault to come, such as "produce:3 drop-reply"; can be repeated. --help names all that there
+    /// are, with examples.
     #[arg(long, value_name = "TRIGGER EFFECT")]
     fault: Vec<Fault>,
 }
@@ -101,5 +105,40 @@ mod tests {
         assert_eq!(ports("127.0.0.1:0"), [0, 0, 0]);
         assert!(addresses("127.0.0.1:65535", 2).is_err());
         assert!(addresses("127.0.0.1", 1).is_err());
+        assert!(addresses("127.0.0.1:65536", 1).is_err());
+    }
+
+    /// The forms that an error about a fault names.
+    fn named(wrong: &str) -> Vec<String> {
+        let error = wrong.parse::<Fault>().unwrap_err().to_string();
+        let (_, forms) = error.split_once("write ").unwrap();
+        let (forms, _) = forms.split_once(", with WHEN").unwrap_or((forms, ""));
+        forms.replace(" or ", ", ").split(", ").map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_help_names_every_fault_with_an_example_that_can_be_given() {
+        let (forms, examples) = FAULTS.split_once("Examples:").unwrap();
+        let examples: Vec<&str> = examples
+            .split("--fault \"")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next())
+            .inspect(|example| assert!(example.parse::<Fault>().is_ok(), "{example}"))
+            .collect();
+        let all = [named("x drop-reply"), named("produce:1 x")].concat();
+        assert!(all.len() > 15, "{all:?}");
+        let words = |text: &str| text.split([':', ' ']).map(str::to_owned).collect::<Vec<_>>();
+        for form in all {
+            let head: Vec<String> = form
+                .split(':')
+                .take_while(|part| part.starts_with(char::is_lowercase))
+                .map(str::to_owned)
+                .collect();
+            assert!(forms.contains(&head.join(":")), "{form}");
+            let shown = |example: &&str| words(example).windows(head.len()).any(|at| at == head);
+            assert!(form == "hold:by-hand" || examples.iter().any(shown), "no example of {form}");
+        }
+        let page = include_str!("../../../docs/broker.md");
+        assert!(page.contains(FAULTS), "docs/broker.md shows it as it is");
     }
 }

@@ -5,21 +5,28 @@
 //! however, the file holds one whole object for each record that was told of. Where that cannot be
 //! done, because the ledger is a pipe, an unknown record is written when it is resolved, at the
 //! latest at the end.
+//!
+//! A finished ledger has no blanks: they are taken out at the end, in a copy that takes the file's
+//! place when it is whole.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use candor_tokio::{Resolution, Verdict};
 use serde::{Deserialize, Serialize};
 
+use crate::files::{self, Target};
 use crate::line::Line;
 use crate::window::Heard;
 
 /// Blanks behind an unknown record, for its resolution.
 const ROOM: usize = 192;
+
+/// Why a record that was unknown is delivered.
+const FOUND: &str = "a broker's answer after the verdict proves that it is in the log";
 
 /// A verdict's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -50,7 +57,7 @@ pub(crate) struct Entry {
     pub(crate) verdict: Told,
     /// The offset of a delivered record, if it is known.
     pub(crate) offset: Option<i64>,
-    /// Why it is not delivered, or unknown.
+    /// Why it is not delivered, or unknown; after a resolution, why that is as it is.
     pub(crate) reason: Option<String>,
     /// What became of an unknown record.
     pub(crate) resolution: Option<Resolved>,
@@ -80,11 +87,12 @@ impl Entry {
         self.verdict == Told::Delivered || self.resolution == Some(Resolved::Delivered)
     }
 
-    /// As of the resolution. What the doubt was stays told unless there is more to say.
+    /// As of the resolution: its offset and its reason.
     fn resolve(&mut self, resolution: &Resolution) {
         self.resolution = Some(match resolution {
             Resolution::Delivered(at) => {
                 self.offset = at.offset;
+                self.reason = Some(FOUND.to_owned());
                 Resolved::Delivered
             }
             Resolution::NotDelivered(no) => {
@@ -103,7 +111,7 @@ impl Entry {
 #[derive(Debug)]
 enum Sink {
     /// A file, which can be written over.
-    File { out: BufWriter<File>, end: u64 },
+    File { out: BufWriter<File>, end: u64, blanks: bool },
     /// A pipe or device, which cannot.
     Stream(BufWriter<File>),
 }
@@ -137,12 +145,13 @@ impl Ledger {
     }
 
     /// Begins a ledger; what stood in the file is gone.
-    pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
-        let file = create(path, "ledger")?;
-        let regular = file.metadata().is_ok_and(|about| about.is_file());
+    pub(crate) fn begin(target: Target) -> anyhow::Result<Self> {
+        let (path, file) = target.begin()?;
+        let regular = files::is_regular(&file);
         let out = BufWriter::new(file);
-        let sink = if regular { Sink::File { out, end: 0 } } else { Sink::Stream(out) };
-        Ok(Self { path: path.to_owned(), sink: Some(sink), open: BTreeMap::new() })
+        let sink =
+            if regular { Sink::File { out, end: 0, blanks: false } } else { Sink::Stream(out) };
+        Ok(Self { path, sink: Some(sink), open: BTreeMap::new() })
     }
 
     /// Writes what was heard. Gives the record's entry if it is over.
@@ -184,6 +193,9 @@ impl Ledger {
 
     fn write_open(&mut self, entry: &Entry) -> anyhow::Result<Option<Place>> {
         let Some(sink @ Sink::File { .. }) = &mut self.sink else { return Ok(None) };
+        if let Sink::File { blanks, .. } = sink {
+            *blanks = true;
+        }
         let bytes = encode(entry, ROOM)?;
         let at = sink.append(&bytes).with_context(|| failed(&self.path))?;
         Ok(Some(Place { at, length: bytes.len() - 1 }))
@@ -191,7 +203,7 @@ impl Ledger {
 
     fn write_over(&mut self, place: Option<Place>, entry: &mut Entry) -> anyhow::Result<()> {
         let Some(place) = place else { return self.write(entry) };
-        let Some(Sink::File { out, end }) = &mut self.sink else { return Ok(()) };
+        let Some(Sink::File { out, end, .. }) = &mut self.sink else { return Ok(()) };
         let mut bytes = serde_json::to_vec(entry)?;
         if bytes.len() > place.length {
             // No reason that we give is that long; the facts stay in the rejects.
@@ -218,11 +230,26 @@ impl Ledger {
     }
 }
 
+impl Ledger {
+    /// Nothing more will be written: takes out the blanks that waited for resolutions. Where that
+    /// fails, the ledger is whole all the same, and the error says so.
+    pub(crate) fn finish(&mut self) -> anyhow::Result<()> {
+        self.flush()?;
+        let Some(Sink::File { end, blanks: true, .. }) = self.sink.take() else { return Ok(()) };
+        take_out_blanks(&self.path, end).with_context(|| {
+            let path = self.path.display();
+            format!(
+                "{path} is whole, but has blanks at the ends of lines, which cannot be taken out"
+            )
+        })
+    }
+}
+
 impl Sink {
     /// Where the bytes begin.
     fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
         match self {
-            Self::File { out, end } => {
+            Self::File { out, end, .. } => {
                 let at = *end;
                 out.write_all(bytes)?;
                 *end += bytes.len() as u64;
@@ -244,12 +271,36 @@ fn failed(path: &Path) -> String {
     format!("cannot write to {}: is the disk full, or the reader gone?", path.display())
 }
 
-/// Makes a file to write to, whose purpose is `what`.
-pub(crate) fn create(path: &Path, what: &str) -> anyhow::Result<File> {
-    if path.is_dir() {
-        bail!("{} is a directory: name a file for the {what}", path.display());
+/// Copies the file without its blanks into one beside it, which then takes its place: whoever looks,
+/// whenever, finds a whole ledger.
+fn take_out_blanks(path: &Path, length: u64) -> io::Result<()> {
+    // Behind links, so that they stay.
+    let path = path.canonicalize()?;
+    let about = fs::metadata(&path)?;
+    if about.len() != length {
+        return Err(io::Error::other("another file has taken its place"));
     }
-    File::create(path).with_context(|| {
-        format!("cannot create the {what} {}: check its folder and permissions", path.display())
-    })
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}", std::process::id()));
+    let beside = path.with_file_name(name);
+    let copied = copy_without_blanks(&path, &beside, about.permissions())
+        .and_then(|()| fs::rename(&beside, &path));
+    if copied.is_err() {
+        let _gone = fs::remove_file(&beside);
+    }
+    copied
+}
+
+fn copy_without_blanks(from: &Path, to: &Path, rights: fs::Permissions) -> io::Result<()> {
+    let mut lines = BufReader::new(File::open(from)?);
+    let mut out = BufWriter::new(File::create_new(to)?);
+    out.get_ref().set_permissions(rights)?;
+    let mut line = Vec::new();
+    while lines.read_until(b'\n', &mut line)? > 0 {
+        out.write_all(line.trim_ascii_end())?;
+        out.write_all(b"\n")?;
+        line.clear();
+    }
+    out.into_inner()?.sync_all()
 }

@@ -8,6 +8,7 @@ mod bench;
 mod broker;
 mod demo;
 mod ending;
+mod files;
 mod input;
 mod ledger;
 mod line;

@@ -8,6 +8,8 @@ use candor_sim::timeline::Page;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::files::{self, Target};
+
 /// The form of what goes to standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -37,11 +39,23 @@ pub(crate) fn complain(line: &str) {
     let _told = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Writes a page into a file, and says so.
-pub(crate) fn write_page(out: &Path, page: &Page) -> anyhow::Result<()> {
-    std::fs::write(out, page.render())
-        .with_context(|| format!("cannot write {}", out.display()))?;
-    complain(&format!("see {}", out.display()));
+/// Opens the file that a page will be written to, which must be none of those that are read.
+pub(crate) fn page_target<'p>(
+    out: Option<&Path>,
+    read: impl IntoIterator<Item = &'p Path>,
+) -> anyhow::Result<Option<Target>> {
+    for file in read {
+        files::check_apart(&[("the input", Some(file)), ("--html", out)])?;
+    }
+    out.map(|out| Target::open(out, "page")).transpose()
+}
+
+/// Writes a page into its file, and says so.
+pub(crate) fn write_page(target: Target, page: &Page) -> anyhow::Result<()> {
+    let (path, mut file) = target.begin()?;
+    file.write_all(page.render().as_bytes())
+        .with_context(|| format!("cannot write {}: is the disk full?", path.display()))?;
+    complain(&format!("see {}", path.display()));
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
 
 use crate::ending::Ending;
+use crate::files::{self, Target};
 use crate::input::{Form, Input, Source};
 use crate::ledger::Ledger;
 use crate::line::Line;
@@ -120,47 +121,49 @@ impl Args {
         self.deadline.or_else(|| property.map(Duration::from_millis)).unwrap_or(default)
     }
 
-    /// Files that are written must not be read, nor written twice.
-    fn check_files(&self) -> anyhow::Result<()> {
-        let files = [
+    /// The files to be written, opened and left as they are.
+    fn targets(&self) -> anyhow::Result<Targets> {
+        files::check_apart(&[
             ("the input", Some(&self.file)),
-            ("--ledger", self.ledger.as_ref()),
-            ("--rejects", self.rejects.as_ref()),
-        ];
-        for (index, (one, path)) in files.iter().enumerate() {
-            for (other, path_too) in &files[index + 1..] {
-                if let (Some(path), Some(path_too)) = (path, path_too)
-                    && is_same_file(path, path_too)
-                {
-                    bail!("{one} and {other} are the same file {}: name two", path.display());
-                }
-            }
-        }
-        Ok(())
+            ("--ledger", self.ledger.as_deref()),
+            ("--rejects", self.rejects.as_deref()),
+        ])?;
+        let open =
+            |path: Option<&Path>, what| path.map(|path| Target::open(path, what)).transpose();
+        Ok(Targets {
+            ledger: open(self.ledger.as_deref(), "ledger")?,
+            rejects: open(self.rejects.as_deref(), "file of rejects")?,
+        })
     }
 }
 
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let regular = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
-    one == other && one != Path::new("-") && !one.starts_with("/dev")
-        || regular(one).is_some_and(|one| Some(one) == regular(other))
+/// The files to be written.
+struct Targets {
+    ledger: Option<Target>,
+    rejects: Option<Target>,
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<Ending> {
     let config = args.config()?;
-    args.check_files()?;
+    // Before anybody listens for Ctrl-C: opening a pipe waits for whoever is at its other end.
+    let input = Input::open(&Source::from(&*args.file), args.form())?;
+    let targets = args.targets()?;
     // One thread reads and sends, another talks to brokers.
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(1).enable_all().build()?;
-    let ending = runtime.block_on(produce(args, config));
+    let ending = runtime.block_on(produce(args, config, input, targets));
     // A read of standard input that never ends must not keep the command.
     runtime.shutdown_background();
     ending
 }
 
-async fn produce(args: Args, config: Config) -> anyhow::Result<Ending> {
+async fn produce(
+    args: Args,
+    config: Config,
+    input: Input,
+    targets: Targets,
+) -> anyhow::Result<Ending> {
     let mut stop = Stop::listen().context("cannot listen for Ctrl-C")?;
-    let input = Input::open(&Source::from(&*args.file), args.form())?;
     let producer = tokio::select! {
         connected = connect(config) => connected?,
         () = stop.asked() => {
@@ -168,18 +171,21 @@ async fn produce(args: Args, config: Config) -> anyhow::Result<Ending> {
             return Ok(Ending::NotWell);
         }
     };
-    // Only now: a command that cannot do anything leaves older files alone.
+    // Only now: a command that cannot do anything leaves older files as they were.
     let mut book = Lines {
         separator: args.key_separator.clone(),
         without_key: 0,
-        ledger: args.ledger.as_deref().map_or_else(|| Ok(Ledger::none()), Ledger::create)?,
-        rejects: args.rejects.as_deref().map_or_else(|| Ok(Rejects::none()), Rejects::create)?,
+        ledger: targets.ledger.map_or_else(|| Ok(Ledger::none()), Ledger::begin)?,
+        rejects: targets.rejects.map_or_else(|| Ok(Rejects::none()), Rejects::begin)?,
         reasons: Reasons::default(),
     };
     let progress = Progress::new(input.bytes);
     let run = Run::new(&args.topic, producer, &mut book, progress, stop);
     let patience = args.longest_wait().saturating_add(args.resolve_within);
     let outcome = run.run(input, patience).await;
+    if let Err(error) = book.ledger.finish() {
+        complain(&format!("candor: {error:#}"));
+    }
     report(&args, &book, outcome)
 }
 

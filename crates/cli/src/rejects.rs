@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::{self, Entry, Resolved, Told};
+use crate::files::Target;
+use crate::ledger::{Entry, Resolved, Told};
 
 /// The file, if one is written.
 #[derive(Debug)]
@@ -95,9 +96,9 @@ impl Rejects {
     }
 
     /// Begins the file; what stood in it is gone.
-    pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
-        let file = ledger::create(path, "file of rejects")?;
-        Ok(Self { path: path.to_owned(), out: Some(BufWriter::new(file)) })
+    pub(crate) fn begin(target: Target) -> anyhow::Result<Self> {
+        let (path, file) = target.begin()?;
+        Ok(Self { path, out: Some(BufWriter::new(file)) })
     }
 
     /// Keeps a record that is over, unless it is delivered.

@@ -23,6 +23,10 @@ fn a_refused_connection() {
     let args = ["produce", "--bootstrap-server", &address, "--topic", TOPIC, "--ledger", &ledger];
     candor(&args).end().assert_error(&[&address, "refused", "--bootstrap-server"]);
     assert_eq!(folder.read("ledger"), "of an earlier run");
+    let fresh = folder.file("fresh");
+    let args = ["produce", "--bootstrap-server", &address, "--topic", TOPIC, "--ledger", &fresh];
+    candor(&args).end().assert_error(&["refused"]);
+    assert_eq!(folder.names(), ["ledger"], "nothing was written");
 }
 
 #[test]
@@ -59,6 +63,8 @@ fn files_that_are_none() {
         ended.assert_error(&["is a directory", &directory]);
         let nowhere = folder.file("no/folder");
         produce(&server, TOPIC, &[option, &nowhere, &file]).end().assert_error(&["cannot create"]);
+        let dash = produce(&server, TOPIC, &[option, "-", &file]).end();
+        dash.assert_error(&["/dev/stdout"]);
     }
     assert_eq!(stored_values(&server, TOPIC), Vec::<Vec<u8>>::new(), "nothing was sent");
 }
@@ -71,7 +77,36 @@ fn one_file_for_two_purposes() {
     let twice = folder.file("out");
     let ended = produce(&server, TOPIC, &["--rejects", &twice, "--ledger", &twice, &file]).end();
     ended.assert_error(&["same file"]);
-    assert_eq!(folder.read("in"), "line\n");
+    let detour = format!("{}/./out", folder.path().display());
+    let ended = produce(&server, TOPIC, &["--rejects", &detour, "--ledger", &twice, &file]).end();
+    ended.assert_error(&["same file"]);
+    let ended = candor(&["demo", "--html", &file, &file]).end();
+    ended.assert_error(&["same file", "--html"]);
+    let ended = candor(&["sim", "run", "--html", &file, &file]).end();
+    ended.assert_error(&["same file", "--html"]);
+    assert_eq!((folder.read("in"), folder.names()), ("line\n".into(), vec!["in".into()]));
+}
+
+#[test]
+fn an_output_that_cannot_be_is_told_before_anything_is_done() {
+    let (server, folder) = (cluster(vec![]), Folder::new());
+    let file = folder.write("in", b"line\n");
+    let old = folder.write("ledger", b"of an earlier run\n");
+    let nowhere = folder.file("no/folder");
+    let args = ["--ledger", &*old, "--rejects", &nowhere, &file];
+    produce(&server, TOPIC, &args).end().assert_error(&["cannot create the file of rejects"]);
+    assert_eq!(folder.read("ledger"), "of an earlier run\n");
+    let replay = concat!(env!("CARGO_MANIFEST_DIR"), "/../sim/replays/");
+    let directory = folder.path().display().to_string();
+    for page in [&nowhere, &directory] {
+        for command in [&["demo", "--html", page][..], &["sim", "run", replay, "--html", page]] {
+            let ended = candor(command).end();
+            ended.assert_error(&["page"]);
+            assert_eq!(ended.out, "", "nothing was done: {command:?}");
+        }
+    }
+    assert_eq!(folder.names(), ["in", "ledger"]);
+    assert_eq!(stored_values(&server, TOPIC), Vec::<Vec<u8>>::new(), "nothing was sent");
 }
 
 #[test]

@@ -114,8 +114,56 @@ fn an_unknown_record_is_in_the_ledger_at_once_and_resolved_in_place() {
     let late = folder.objects("ledger");
     assert_eq!(late.len(), 2, "one object per record");
     assert_eq!(late[0]["verdict"], json!("unknown"));
+    for (before, after) in early.iter().zip(&late) {
+        let reason = |entry: &Value| entry["reason"].as_str().unwrap().to_owned();
+        assert!(reason(before).contains("may be in the log"), "{before}");
+        assert!(reason(after).contains("proves that it is in the log"), "{after}");
+    }
+    let text = folder.read("ledger");
+    assert!(text.lines().all(|line| line.ends_with('}')), "no blanks are left: {text:?}");
+    assert_eq!(folder.names(), ["ledger", "rejects"], "nor anything else");
     assert_ledger_is_log(&server, &late, |line| ["one", "two"][line as usize - 1].into());
     assert_eq!(folder.read("rejects"), "");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_ledger_behind_a_link_stays_there_with_its_rights() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let (server, folder) = (cluster(vec![hold(Release::Never)]), Folder::new());
+    let (ledger, link) = (folder.write("ledger", b"of an earlier run\n"), folder.file("link"));
+    std::fs::set_permissions(&ledger, PermissionsExt::from_mode(0o640)).unwrap();
+    symlink(&ledger, &link).unwrap();
+    let times = ["--deadline", "200ms", "--resolve-within", "300ms"];
+    let mut run = produce(&server, TOPIC, &[&times[..], &["--ledger", &link]].concat());
+    run.feed(b"one\n");
+    assert_eq!(run.end().code, Some(1));
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(std::fs::metadata(&ledger).unwrap().permissions().mode() & 0o777, 0o640);
+    let text = folder.read("ledger");
+    assert!(text.ends_with("}\n") && text.lines().count() == 1, "{text:?}");
+    assert_eq!(folder.objects("ledger")[0]["resolution"], json!("never"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_ledger_in_a_pipe_has_each_record_once_and_no_blanks() {
+    let server = cluster(vec![hold(Release::ByHand)]);
+    let args = ["--deadline", "300ms", "--ledger", "/dev/stdout", "--format", "json"];
+    let mut run = produce(&server, TOPIC, &args);
+    run.feed(b"one\n");
+    run.await_word("waiting for what became of 1 unknown record");
+    server.with(|net, now| {
+        let held: Vec<_> = net.held().into_iter().map(|(connection, _)| connection).collect();
+        held.into_iter().for_each(|connection| net.release(now, connection));
+    });
+    let ended = run.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let lines: Vec<&str> = ended.out.lines().collect();
+    assert_eq!(lines.len(), 2, "the record and the summary: {ended:?}");
+    let entry: Value = serde_json::from_str(lines[0]).unwrap();
+    assert_eq!((&entry["verdict"], &entry["offset"]), (&json!("unknown"), &json!(0)));
+    assert!(lines[0].ends_with('}'), "{ended:?}");
 }
 
 #[test]

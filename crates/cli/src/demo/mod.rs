@@ -18,7 +18,7 @@ use candor_tokio::{Config, Producer};
 
 use crate::ending::Ending;
 use crate::input::{Form, Input};
-use crate::output::{Format, say, say_json};
+use crate::output::{self, Format, say, say_json};
 use crate::progress::Progress;
 use crate::run::{End, Outcome, Run};
 use crate::stop::Stop;
@@ -59,6 +59,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: Args) -> anyhow::Result<Ending> {
+    let page = output::page_target(args.html.as_deref(), args.file.as_deref())?;
     let records = Records::load(args.file.as_deref())?;
     let plan = Plan::new(args.seed, records.bytes());
     let listen = vec![([127, 0, 0, 1], 0).into(); usize::from(BROKERS)];
@@ -79,8 +80,9 @@ pub(crate) fn main(args: Args) -> anyhow::Result<Ending> {
         Format::Json => say_json(&trial.summary(&outcome.counts))?,
         Format::Text => say(&picture::draw(args.seed, &acts, &diary, &trial, &outcome))?,
     }
-    if let Some(out) = &args.html {
-        crate::output::write_page(out, &page::draw(args.seed, &acts, &diary, &trial, &outcome))?;
+    if let Some(target) = page {
+        let page = page::draw(args.seed, &acts, &diary, &trial, &outcome);
+        output::write_page(target, &page)?;
     }
     if let End::Failed(error) = outcome.end {
         return Err(error);

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use candor_sim::replay::{Report, Scenario};
 
 use crate::ending::Ending;
-use crate::output::{count, say, write_page};
+use crate::output::{count, page_target, say, write_page};
 
 /// Run scenarios: what a fault, the brokers and the caller do, and what must come of it.
 ///
@@ -28,7 +28,9 @@ pub(crate) struct Args {
 pub(crate) fn main(args: &Args) -> anyhow::Result<Ending> {
     let mut shown: Option<Report> = None;
     let mut well = true;
-    for file in scenarios(&args.files)? {
+    let files = scenarios(&args.files)?;
+    let page = page_target(args.html.as_deref(), files.iter().map(PathBuf::as_path))?;
+    for file in files {
         let report = run(&file)?;
         let failed = report.failure.is_some();
         if well {
@@ -36,8 +38,8 @@ pub(crate) fn main(args: &Args) -> anyhow::Result<Ending> {
         }
         well &= !failed;
     }
-    if let (Some(out), Some(report)) = (&args.html, &shown) {
-        write_page(out, &report.page)?;
+    if let (Some(target), Some(report)) = (page, &shown) {
+        write_page(target, &report.page)?;
     }
     Ok(Ending::well_if(well))
 }

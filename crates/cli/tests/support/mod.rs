@@ -88,6 +88,15 @@ impl Folder {
         std::fs::read_to_string(self.file(name)).unwrap()
     }
 
+    /// The names of all files, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let files = std::fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<String> =
+            files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// The objects of a file, one per line.
     pub(crate) fn objects(&self, name: &str) -> Vec<Value> {
         self.read(name).lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -1,0 +1,105 @@
+//! Files that a command writes: opened before anything else is done, and begun when it is known that
+//! there is something to write. A command that cannot do its work leaves older files as they were.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+/// A file that will be written.
+#[derive(Debug)]
+pub(crate) struct Target {
+    path: PathBuf,
+    what: &'static str,
+    /// `None` once it is begun.
+    file: Option<File>,
+    /// It was not there before.
+    made: bool,
+}
+
+impl Target {
+    /// Opens or makes the file, whose purpose is `what`; what stands in it stays.
+    pub(crate) fn open(path: &Path, what: &'static str) -> anyhow::Result<Self> {
+        if path.is_dir() {
+            bail!("{} is a directory: name a file for the {what}", path.display());
+        }
+        if path == Path::new("-") {
+            bail!("- is no file for the {what}: standard output is /dev/stdout, a file is ./-");
+        }
+        let (file, made) = open_or_make(path).with_context(|| {
+            format!("cannot create the {what} {}: check its folder and permissions", path.display())
+        })?;
+        Ok(Self { path: path.to_owned(), what, file: Some(file), made })
+    }
+
+    /// Begins the file: what stood in it is gone.
+    pub(crate) fn begin(mut self) -> anyhow::Result<(PathBuf, File)> {
+        let path = std::mem::take(&mut self.path);
+        let Some(file) = self.file.take() else { bail!("{} is begun already", path.display()) };
+        if is_regular(&file) {
+            file.set_len(0)
+                .with_context(|| format!("cannot empty the {} {}", self.what, path.display()))?;
+        }
+        Ok((path, file))
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        // Nothing was written: it is as if it had not been opened.
+        if self.made && self.file.take().is_some() {
+            let _gone = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn open_or_make(path: &Path) -> io::Result<(File, bool)> {
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // A link to nowhere exists, and yet its file has to be made.
+            let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+            Ok((file, false))
+        }
+        made => made.map(|file| (file, true)),
+    }
+}
+
+/// Whether it is a file with a length, and no pipe, terminal or device.
+pub(crate) fn is_regular(file: &File) -> bool {
+    file.metadata().is_ok_and(|about| about.is_file())
+}
+
+/// Files that are written must not be read, nor written twice. Each has the name of its purpose.
+pub(crate) fn check_apart(files: &[(&str, Option<&Path>)]) -> anyhow::Result<()> {
+    for (index, (one, path)) in files.iter().enumerate() {
+        for (other, path_too) in &files[index + 1..] {
+            if let (Some(path), Some(path_too)) = (path, path_too)
+                && is_same(path, path_too)
+            {
+                bail!("{one} and {other} are the same file {}: name two", path.display());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (place(one), place(other)) {
+        (Some(one), Some(other)) => one == other,
+        (Some(_) | None, None) | (None, Some(_)) => false,
+    }
+}
+
+/// Where a file is, or would be; nothing for what is shared without harm (`-`, pipes, devices).
+fn place(path: &Path) -> Option<PathBuf> {
+    if path == Path::new("-") {
+        return None;
+    }
+    if let Ok(there) = path.canonicalize() {
+        return there.is_file().then_some(there);
+    }
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let folder = folder.unwrap_or_else(|| Path::new(".")).canonicalize().ok()?;
+    Some(folder.join(path.file_name()?))
+}
