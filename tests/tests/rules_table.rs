@@ -12,11 +12,12 @@ const IDS: [(char, u32); 8] =
 /// Numbers that no rule has.
 const UNUSED: [&str; 2] = ["S11", "S12"];
 /// Where planted bugs are declared.
-const PLANTS: [&str; 4] = [
+const PLANTS: [&str; 5] = [
     "crates/sim/src/search/inversions.rs",
     "crates/sim/src/search/controls.rs",
     "crates/sim/src/swarm/plants.rs",
     "crates/proto/tests/planted.rs",
+    "crates/driver/src/planted.rs",
 ];
 
 /// What is compared.
@@ -79,8 +80,16 @@ impl Repository {
 
     /// The methods of `Rules`.
     fn methods(&self) -> BTreeSet<&str> {
-        let source = &self.sources["crates/core/src/rules/mod.rs"];
-        let (_, body) = source.split_once("pub trait Rules").expect("the trait");
+        self.methods_of("crates/core/src/rules/mod.rs", "pub trait Rules")
+    }
+
+    /// What the driver decides.
+    fn conduct(&self) -> BTreeSet<&str> {
+        self.methods_of("crates/driver/src/conduct.rs", "pub(crate) trait Conduct")
+    }
+
+    fn methods_of(&self, path: &str, head: &str) -> BTreeSet<&str> {
+        let (_, body) = self.sources[path].split_once(head).expect("the trait");
         let (body, _) = body.split_once("\n}\n").expect("its end");
         let lines = body.lines().filter_map(|line| line.strip_prefix("    fn "));
         lines.filter_map(|line| line.split(['(', '<']).next()).collect()
@@ -183,9 +192,11 @@ impl Repository {
             let unknown = named.filter(|name| !methods.contains(name));
             errors.extend(unknown.map(|name| format!("Rules::{name}: named, and no method")));
         }
+        let conduct = self.conduct();
         for (name, of) in &inversions {
             let planted = name.contains('_') || self.is_planted(name);
-            if !planted || of.iter().any(|method| !methods.contains(method)) {
+            let is_decision = |method: &&str| methods.contains(method) || conduct.contains(method);
+            if !planted || !of.iter().all(is_decision) {
                 errors.push(format!("{name}: no such planted bug"));
             }
         }
@@ -204,16 +215,17 @@ impl Repository {
             errors.push(format!("{id}: held by nothing"));
         }
         for home in &row.homes {
-            match home.strip_prefix("Rules::") {
-                Some(method) if methods.contains(method) => {
+            let decision = home.strip_prefix("Rules::").filter(|method| methods.contains(method));
+            let decision = decision.or_else(|| home.strip_prefix("Conduct::"));
+            match decision {
+                Some(method) => {
                     let inverts =
                         |name: &&str| inversions.get(name).is_some_and(|of| of.contains(method));
                     if !row.held_by.iter().any(inverts) {
                         errors.push(format!("{id}: nothing inverts {method}"));
                     }
                 }
-                Some(_) => {}
-                None if self.is_declared(home) => {}
+                None if home.starts_with("Rules::") || self.is_declared(home) => {}
                 None => errors.push(format!("{id}: there is no {home}")),
             }
         }

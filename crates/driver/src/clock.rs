@@ -5,12 +5,7 @@ use std::time::{Duration, Instant as Monotonic, SystemTime, UNIX_EPOCH};
 
 use candor_core::Instant;
 
-/// Wall and monotonic progress may differ by so much before it counts as a jump: a suspended
-/// machine, or a wall clock that was set.
-const JUMP: Duration = Duration::from_millis(100);
-
-/// Timers are never set further ahead, so that a jump is noticed.
-const LONGEST_SLEEP: Duration = Duration::from_secs(10);
+use crate::conduct::Conduct;
 
 /// Where the two clocks and ours last met.
 #[derive(Clone, Copy, Debug)]
@@ -34,11 +29,16 @@ impl Clock {
 
     /// Our time, after a look at both clocks. A wall clock that ran ahead takes us along; one that
     /// was set back does not.
-    pub(crate) fn look(&mut self, monotonic: Monotonic, wall: SystemTime) -> Instant {
+    pub(crate) fn look(
+        &mut self,
+        monotonic: Monotonic,
+        wall: SystemTime,
+        conduct: &dyn Conduct,
+    ) -> Instant {
         let ticked = monotonic.saturating_duration_since(self.monotonic);
         let walked = wall.duration_since(self.wall).unwrap_or_default();
-        if walked.abs_diff(ticked) > JUMP {
-            let elapsed = micros(walked.max(ticked));
+        if let Some(progress) = conduct.jump(ticked, walked) {
+            let elapsed = micros(progress);
             let ours = Instant::from_micros(self.ours.as_micros().saturating_add(elapsed));
             *self = Self { monotonic, wall, ours };
         }
@@ -46,9 +46,9 @@ impl Clock {
     }
 
     /// When to wake up, on the monotonic clock, for something at `at`.
-    pub(crate) fn wake_at(&self, now: Monotonic, at: Instant) -> Monotonic {
+    pub(crate) fn wake_at(&self, now: Monotonic, at: Instant, conduct: &dyn Conduct) -> Monotonic {
         let left = at.since(self.at(now)).as_micros();
-        now + Duration::from_micros(left).min(LONGEST_SLEEP)
+        now + conduct.sleep(Duration::from_micros(left))
     }
 }
 
@@ -60,6 +60,7 @@ pub(crate) fn micros(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conduct::Honest;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -73,13 +74,16 @@ mod tests {
         let (mut clock, monotonic, wall) = start();
         assert_eq!(clock.at(monotonic), Instant::from_millis(1_000_000));
         let slewed = wall + Duration::from_millis(1_050);
-        assert_eq!(clock.look(monotonic + SECOND, slewed), Instant::from_millis(1_001_000));
+        assert_eq!(
+            clock.look(monotonic + SECOND, slewed, &Honest),
+            Instant::from_millis(1_001_000)
+        );
     }
 
     #[test]
     fn a_suspended_machine_takes_us_along() {
         let (mut clock, monotonic, wall) = start();
-        let later = clock.look(monotonic + SECOND, wall + 3_600 * SECOND);
+        let later = clock.look(monotonic + SECOND, wall + 3_600 * SECOND, &Honest);
         assert_eq!(later, Instant::from_millis(4_600_000));
         assert_eq!(clock.at(monotonic + 2 * SECOND), Instant::from_millis(4_601_000));
     }
@@ -87,9 +91,9 @@ mod tests {
     #[test]
     fn a_wall_clock_set_back_stops_nothing() {
         let (mut clock, monotonic, wall) = start();
-        let later = clock.look(monotonic + SECOND, wall - 500 * SECOND);
+        let later = clock.look(monotonic + SECOND, wall - 500 * SECOND, &Honest);
         assert_eq!(later, Instant::from_millis(1_001_000));
-        let later = clock.look(monotonic + 2 * SECOND, wall - 499 * SECOND);
+        let later = clock.look(monotonic + 2 * SECOND, wall - 499 * SECOND, &Honest);
         assert_eq!(later, Instant::from_millis(1_002_000));
     }
 
@@ -100,7 +104,7 @@ mod tests {
             let noise = Duration::from_millis(if step % 2 == 0 { 50 } else { 0 });
             let elapsed = step * Duration::from_millis(1);
             assert_eq!(
-                clock.look(monotonic + elapsed, wall + elapsed + noise).as_micros(),
+                clock.look(monotonic + elapsed, wall + elapsed + noise, &Honest).as_micros(),
                 1_000_000_000 + micros(elapsed)
             );
         }
@@ -110,8 +114,8 @@ mod tests {
     fn alarms_are_cut_to_a_length_at_which_jumps_are_noticed() {
         let (clock, monotonic, _) = start();
         let due = Instant::from_millis(1_000_500);
-        assert_eq!(clock.wake_at(monotonic, due), monotonic + SECOND / 2);
-        assert_eq!(clock.wake_at(monotonic + SECOND, due), monotonic + SECOND);
-        assert_eq!(clock.wake_at(monotonic, Instant::NEVER), monotonic + LONGEST_SLEEP);
+        assert_eq!(clock.wake_at(monotonic, due, &Honest), monotonic + SECOND / 2);
+        assert_eq!(clock.wake_at(monotonic + SECOND, due, &Honest), monotonic + SECOND);
+        assert_eq!(clock.wake_at(monotonic, Instant::NEVER, &Honest), monotonic + 10 * SECOND);
     }
 }

@@ -81,7 +81,7 @@ impl Connect {
                 }
                 Ok(())
             }
-            Notice::NoProducerId { code } if is_for_good(code) => {
+            Notice::NoProducerId { code } if self.shared.conduct.is_final(code) => {
                 Err(ConnectError::NoProducerId(code))
             }
             // A broker that has just started answers COORDINATOR_LOAD_IN_PROGRESS: it is asked again.
@@ -91,11 +91,6 @@ impl Connect {
             | Notice::TopicRecreated { .. } => Ok(()),
         }
     }
-}
-
-/// Rights and versions do not change by asking again (`InitProducerIdResponse` in Kafka).
-fn is_for_good(code: ErrorCode) -> bool {
-    matches!(code.0, 29 | 31 | 35 | 42 | 53)
 }
 
 impl Future for Connect {
@@ -116,17 +111,5 @@ impl Future for Connect {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_does_not_pass_ends_the_wait() {
-        let ends = |code| is_for_good(ErrorCode(code));
-        assert!([29, 31, 35, 42, 53].into_iter().all(ends));
-        assert!(![-1, 7, 14, 15, 16, 41, 51].into_iter().any(ends));
     }
 }

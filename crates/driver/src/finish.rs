@@ -12,7 +12,7 @@ use crate::clock::micros;
 use crate::shared::Shared;
 use crate::stats::Summary;
 
-/// Ends when every record sent before it has its verdict (rule D5). It begins when it is first
+/// Ends when every record sent before it has its verdict. It begins when it is first
 /// polled; dropping it takes nothing back.
 ///
 /// ```no_run

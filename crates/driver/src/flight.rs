@@ -92,7 +92,7 @@ impl<'r> Flight<'r> {
     ) -> Poll<Result<Ticket, NotDelivered>> {
         let waker = (wants == Wants::Verdict).then_some(cx.waker());
         let start = |state: &mut State, now| {
-            let born = state.clock.at(born);
+            let born = state.conduct.born(state.clock.at(born), now);
             match state.append(now, born, record, waker) {
                 Ok(ticket) => Ok(Stage::Accepted(ticket)),
                 Err(Refused { record, why: WhyRefused::Full }) => {
@@ -168,11 +168,12 @@ impl Drop for Flight<'_> {
             Stage::New { .. } | Stage::Over => {}
             Stage::InLine { id, .. } => self.shared.enter(|state, now| {
                 if let Some(ticket) = state.leave(now, id) {
-                    state.drop_record(now, ticket);
+                    state.drop_record(now, ticket, state.conduct.send_dropped());
                 }
             }),
             Stage::Accepted(ticket) => {
-                self.shared.enter(|state, now| state.drop_record(now, ticket));
+                let dropped = self.shared.conduct.send_dropped();
+                self.shared.enter(|state, now| state.drop_record(now, ticket, dropped));
             }
         }
     }

@@ -47,7 +47,11 @@
 //! used per record. The driver does its IO outside of the lock and wakes tasks outside of it, once
 //! per batch settled.
 
+#[cfg(test)]
+extern crate self as candor_driver;
+
 mod clock;
+mod conduct;
 mod connect;
 mod doorbell;
 mod drive;
@@ -57,6 +61,8 @@ mod life;
 mod line;
 mod notices;
 mod places;
+#[cfg(test)]
+mod planted;
 mod producer;
 mod resolved;
 mod revoke;
@@ -67,6 +73,10 @@ mod shared;
 mod slots;
 mod stats;
 mod verdict;
+#[cfg(test)]
+#[path = "../tests/world/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest of it")]
+mod world;
 
 pub use candor_core::{
     BeyondMemory, Doubt, NeverReason, Notice as PartitionNotice, OnDataLoss, Proof, Ticket, Why,

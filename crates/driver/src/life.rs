@@ -5,6 +5,7 @@ use std::task::{Context, Poll, Waker};
 
 use candor_core::Instant;
 
+use crate::conduct::Conduct;
 use crate::slots::Wakers;
 use crate::stats::Summary;
 
@@ -55,9 +56,12 @@ impl Life {
         &mut self,
         line_is_empty: bool,
         now: Instant,
+        conduct: &dyn Conduct,
     ) -> Option<Instant> {
         match self.stage {
-            Stage::Emptying { deadline } if line_is_empty || deadline <= now => {
+            Stage::Emptying { deadline }
+                if conduct.closing_begins(line_is_empty, deadline, now) =>
+            {
                 self.stage = Stage::Closing;
                 Some(deadline)
             }
@@ -108,18 +112,22 @@ impl Life {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conduct::Honest;
 
     #[test]
     fn closing_begins_when_the_line_is_empty_or_its_time_is_up() {
         let at = Instant::from_millis;
         let mut life = Life::default();
-        assert!(life.is_open() && life.may_begin_to_close(true, at(9)).is_none());
+        assert!(life.is_open() && life.may_begin_to_close(true, at(9), &Honest).is_none());
         life.close(at(7));
         life.close(at(5));
         life.close(at(6));
         assert_eq!((life.is_open(), life.deadline()), (false, Some(at(5))));
-        assert_eq!(life.may_begin_to_close(false, at(4)), None);
-        assert_eq!(life.may_begin_to_close(false, at(5)), Some(at(5)));
-        assert_eq!((life.may_begin_to_close(true, at(5)), life.close(at(9))), (None, true));
+        assert_eq!(life.may_begin_to_close(false, at(4), &Honest), None);
+        assert_eq!(life.may_begin_to_close(false, at(5), &Honest), Some(at(5)));
+        assert_eq!(
+            (life.may_begin_to_close(true, at(5), &Honest), life.close(at(9))),
+            (None, true)
+        );
     }
 }

@@ -11,6 +11,7 @@ use candor_core::{Span, Ticket};
 use candor_proto::{Config, ConfigError, Producer as Machine, Record, Refused, Unused, Waiting};
 
 use crate::clock::Clock;
+use crate::conduct::{Conduct, Honest};
 use crate::connect::{Connect, ConnectError};
 use crate::drive::Driver;
 use crate::finish::{Close, Flush};
@@ -104,8 +105,16 @@ impl<R: Runtime> Producer<R> {
     ///
     /// As those of `connect`.
     pub async fn connect_on(runtime: R, config: Config) -> Result<Self, ConnectError> {
-        let (producer, driver) =
-            Self::parts_on(runtime.clone(), config.clone()).map_err(ConnectError::Config)?;
+        Self::connect_under(runtime, config, &Honest).await
+    }
+
+    pub(crate) async fn connect_under(
+        runtime: R,
+        config: Config,
+        conduct: &'static dyn Conduct,
+    ) -> Result<Self, ConnectError> {
+        let parts = Self::parts_under(runtime.clone(), config.clone(), conduct);
+        let (producer, driver) = parts.map_err(ConnectError::Config)?;
         // Listens before the driver runs: no failure is missed.
         let connect = Connect::new(&producer.shared, &config);
         runtime.spawn(driver);
@@ -130,10 +139,18 @@ impl<R: Runtime> Producer<R> {
     ///
     /// As those of `parts`.
     pub fn parts_on(runtime: R, config: Config) -> Result<(Self, Driver<R>), ConfigError> {
+        Self::parts_under(runtime, config, &Honest)
+    }
+
+    pub(crate) fn parts_under(
+        runtime: R,
+        config: Config,
+        conduct: &'static dyn Conduct,
+    ) -> Result<(Self, Driver<R>), ConfigError> {
         let seed = RandomState::new().build_hasher().finish();
         let clock = Clock::anchored(runtime.now(), runtime.wall());
         let machine = Machine::new(&config, seed, clock.at(runtime.now()))?;
-        let shared = Shared::new(&runtime, machine, clock);
+        let shared = Shared::new(&runtime, machine, clock, conduct);
         let last = Arc::new(LastHandle(Arc::clone(&shared)));
         let driver = Driver::new(runtime, Arc::clone(&shared));
         Ok((Self { shared, last, runtime: PhantomData }, driver))
@@ -156,6 +173,24 @@ impl<R: Runtime> Producer<R> {
     /// # Errors
     ///
     /// The record is handed back, with the reason: no room, or it can never be accepted.
+    ///
+    /// ```no_run
+    /// # use candor_driver::{Producer, Record, Runtime, WhyRefused};
+    /// # async fn example<R: Runtime>(producer: &Producer<R>) {
+    /// let mut waiting = Vec::new();
+    /// for line in ["created", "paid", "sent"] {
+    ///     match producer.try_send(Record::to("orders").key("42").value(line)) {
+    ///         Ok(handle) => waiting.push(handle),
+    ///         // Come back later, or wait for room as `enqueue` does.
+    ///         Err(refused) if refused.why == WhyRefused::Full => drop(refused.record),
+    ///         Err(refused) => eprintln!("never: {}", refused.why),
+    ///     }
+    /// }
+    /// for handle in waiting {
+    ///     println!("{:?}", handle.await);
+    /// }
+    /// # }
+    /// ```
     #[allow(clippy::result_large_err, reason = "the record comes back without an allocation")]
     pub fn try_send<'r>(&self, record: Record<'r>) -> Result<Handle, Refused<'r>> {
         let ticket = self.shared.enter(|state, now| state.append(now, now, record, None))?;

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use candor_core::Ticket;
 use candor_proto::{Record, Waiting};
 
+use crate::conduct::Dropped;
 use crate::flight::Flight;
 use crate::revoke::Revoked;
 use crate::shared::Shared;
@@ -179,7 +180,14 @@ impl Future for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if !self.over {
-            self.shared.with(|state| state.slots.detach(self.ticket, &mut state.wakers));
+            match self.shared.conduct.handle_dropped() {
+                Dropped::GoesOn => {
+                    self.shared.with(|state| state.slots.detach(self.ticket, &mut state.wakers));
+                }
+                dropped @ Dropped::Cancelled => {
+                    self.shared.enter(|state, now| state.drop_record(now, self.ticket, dropped));
+                }
+            }
         }
     }
 }

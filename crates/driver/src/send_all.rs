@@ -102,7 +102,7 @@ impl<'r, I: Iterator<Item = Record<'r>>> SendAll<'r, I> {
     }
 
     fn accept(&mut self, state: &mut State, now: Instant, cx: &Context<'_>) {
-        let born = state.clock.at(self.born);
+        let born = state.conduct.born(state.clock.at(self.born), now);
         while let Some(record) = self.burst.pop_front() {
             match state.append(now, born, record, None) {
                 Ok(ticket) => self.sent.push_back(Sent::Accepted(ticket)),
@@ -167,13 +167,14 @@ impl<I> Drop for SendAll<'_, I> {
         if self.in_line.is_none() && self.sent.is_empty() {
             return;
         }
+        let dropped = self.shared.conduct.send_dropped();
         self.shared.enter(|state, now| {
             if let Some(ticket) = self.in_line.take().and_then(|(id, _)| state.leave(now, id)) {
-                state.drop_record(now, ticket);
+                state.drop_record(now, ticket, dropped);
             }
             for sent in self.sent.drain(..) {
                 match sent {
-                    Sent::Accepted(ticket) => state.drop_record(now, ticket),
+                    Sent::Accepted(ticket) => state.drop_record(now, ticket, dropped),
                     Sent::Ended(_) => {}
                 }
             }

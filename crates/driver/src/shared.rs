@@ -13,6 +13,7 @@ use candor_core::{Instant, Resolution, Ticket};
 use candor_proto::{FlushId, Producer as Machine, Record, Refused, Settlement, WhyRefused};
 
 use crate::clock::Clock;
+use crate::conduct::{Conduct, Dropped};
 use crate::doorbell::Doorbell;
 use crate::life::Life;
 use crate::line::{InLine, Line, LineEnd, LineId};
@@ -46,12 +47,14 @@ impl<R: Runtime> Time for R {
 pub(crate) struct Shared {
     state: Mutex<State>,
     pub(crate) doorbell: Arc<Doorbell>,
+    pub(crate) conduct: &'static dyn Conduct,
     time: Box<dyn Time>,
 }
 
 /// Everything under the lock.
 pub(crate) struct State {
     pub(crate) machine: Machine,
+    pub(crate) conduct: &'static dyn Conduct,
     pub(crate) clock: Clock,
     pub(crate) slots: Slots,
     pub(crate) places: Places,
@@ -68,9 +71,15 @@ pub(crate) struct State {
 }
 
 impl Shared {
-    pub(crate) fn new<R: Runtime>(runtime: &R, machine: Machine, clock: Clock) -> Arc<Self> {
+    pub(crate) fn new<R: Runtime>(
+        runtime: &R,
+        machine: Machine,
+        clock: Clock,
+        conduct: &'static dyn Conduct,
+    ) -> Arc<Self> {
         let state = State {
             machine,
+            conduct,
             clock,
             slots: Slots::default(),
             places: Places::default(),
@@ -84,7 +93,7 @@ impl Shared {
             armed: Instant::NEVER,
         };
         let (doorbell, time) = (Arc::default(), Box::new(runtime.clone()));
-        Arc::new(Self { state: Mutex::new(state), doorbell, time })
+        Arc::new(Self { state: Mutex::new(state), doorbell, conduct, time })
     }
 
     /// A caller's business with the state. What is to be woken or dropped is, outside of the lock;
@@ -123,7 +132,7 @@ impl Shared {
     pub(crate) fn enter_as_driver(&self) -> (MutexGuard<'_, State>, Instant) {
         let (monotonic, wall) = (self.time.monotonic(), self.time.wall());
         let mut state = self.lock();
-        let now = state.clock.look(monotonic, wall);
+        let now = state.clock.look(monotonic, wall, self.conduct);
         (state, now)
     }
 
@@ -139,7 +148,7 @@ impl Shared {
     /// When the driver's timer has to go off for something that is due at `at`.
     pub(crate) fn alarm(&self, at: Instant) -> Monotonic {
         let now = self.time.monotonic();
-        self.lock().clock.wake_at(now, at)
+        self.lock().clock.wake_at(now, at, self.conduct)
     }
 
     pub(crate) fn monotonic(&self) -> Monotonic {
@@ -203,7 +212,7 @@ impl State {
         if self.armed == Instant::EPOCH {
             return false;
         }
-        let wants = self.deadline() < self.armed;
+        let wants = self.conduct.rings(self.deadline(), self.armed);
         if wants {
             self.armed = Instant::EPOCH;
         }
@@ -222,7 +231,7 @@ impl State {
         if !self.life.is_open() {
             return Err(Refused { record, why: WhyRefused::Closed });
         }
-        if !self.line.is_empty() {
+        if !self.conduct.may_accept(self.line.is_empty()) {
             return Err(Refused { record, why: WhyRefused::Full });
         }
         let ticket = self.machine.append(now, born, record)?;
@@ -269,7 +278,7 @@ impl State {
     /// Somebody leaves the line: others may get room, or be the last.
     pub(crate) fn leave(&mut self, now: Instant, id: LineId) -> Option<Ticket> {
         let accepted = self.line.leave(id, &mut self.wakers);
-        if accepted.is_none() {
+        if accepted.is_none() && self.conduct.moves_up() {
             self.admit(now);
             self.after_line(now);
         }
@@ -284,9 +293,9 @@ impl State {
         self.after_line(now);
     }
 
-    /// This record's deadline is now, and nobody will ask for its verdict.
-    pub(crate) fn drop_record(&mut self, now: Instant, ticket: Ticket) {
-        if self.slots.detach(ticket, &mut self.wakers) {
+    /// Nobody will ask for this record's verdict.
+    pub(crate) fn drop_record(&mut self, now: Instant, ticket: Ticket, dropped: Dropped) {
+        if self.slots.detach(ticket, &mut self.wakers) && dropped == Dropped::Cancelled {
             self.machine.cancel(now, ticket);
         }
     }
@@ -306,11 +315,11 @@ impl State {
     /// Starts what waits for the line: flushes, and closing.
     pub(crate) fn after_line(&mut self, now: Instant) {
         let front = self.line.front();
-        while let Some(flush) = self.flushes.next_in_line(front) {
+        while let Some(flush) = self.flushes.next_in_line(front, self.conduct) {
             let id = self.machine.flush(now);
             self.flushes.started(flush, id);
         }
-        if let Some(deadline) = self.life.may_begin_to_close(front.is_none(), now) {
+        if let Some(deadline) = self.life.may_begin_to_close(front.is_none(), now, self.conduct) {
             self.end_line(WhyNot::NoRoom);
             self.machine.close(now, deadline);
         }
@@ -414,9 +423,9 @@ impl Flushes {
         id
     }
 
-    fn next_in_line(&self, front: Option<LineId>) -> Option<u64> {
+    fn next_in_line(&self, front: Option<LineId>, conduct: &dyn Conduct) -> Option<u64> {
         let ready = |flush: &Flush| match flush.stage {
-            FlushStage::InLine(end) => front.is_none_or(|front| front >= end),
+            FlushStage::InLine(end) => conduct.flush_begins(front, end),
             FlushStage::Running(_) | FlushStage::Over => false,
         };
         self.flushes.iter().find(|(_, flush)| ready(flush)).map(|(id, _)| *id)

@@ -454,6 +454,22 @@ fn a_frame_that_the_socket_did_not_take_whole_was_not_delivered() {
 }
 
 #[test]
+fn what_stands_behind_a_stuck_socket_can_still_be_cancelled() {
+    let (mut executor, producer) = start(settings(1));
+    assert!(executor.block_on(producer.send(record(0))).is_delivered());
+    executor.world.stick(true);
+    let stuck = producer.try_send(record(1)).unwrap();
+    executor.pass(SECOND);
+    let behind = producer.try_send(record(2)).unwrap();
+    executor.pass(SECOND);
+    behind.cancel();
+    assert_eq!(why_not(executor.block_on(behind)), WhyNot::Proven(Proof::NeverOffered));
+    executor.world.stick(false);
+    assert!(executor.block_on(stuck).is_delivered());
+    assert_eq!(log(&executor.world, 0), ["0", "1"]);
+}
+
+#[test]
 fn wherever_a_connection_breaks_answers_that_came_are_heard() {
     for cut in (1..=1_000).step_by(3) {
         let (mut executor, producer) =

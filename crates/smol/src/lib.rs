@@ -86,6 +86,12 @@ impl Runtime for Smol {
 }
 
 /// A timer.
+///
+/// ```
+/// use candor_smol::{Runtime, Sleep, Smol};
+/// let due: Sleep = Smol.sleep_until(std::time::Instant::now());
+/// async_io::block_on(due);
+/// ```
 #[derive(Debug)]
 pub struct Sleep(Timer);
 

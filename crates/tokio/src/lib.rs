@@ -105,6 +105,15 @@ impl Runtime for Tokio {
 
 /// A TCP stream of tokio under the traits of `futures-io`, vectored writes included (`tokio-util`'s
 /// wrapper sends the first slice only).
+///
+/// ```
+/// use candor_tokio::{Runtime, Stream, Tokio};
+///
+/// async fn dial(host: &str, port: u16) -> std::io::Result<Stream> {
+///     Tokio::default().connect(host.into(), port).await
+/// }
+/// # drop(dial);
+/// ```
 #[derive(Debug)]
 pub struct Stream(TcpStream);
 

@@ -12,6 +12,7 @@ use candor_core::RouteId;
 use candor_proto::{Address, Handed, Input, Loss};
 use futures_io::{AsyncRead, AsyncWrite};
 
+use crate::conduct::Conduct;
 use crate::doorbell::{Doorbell, Readiness};
 use crate::runtime::Runtime;
 
@@ -54,6 +55,7 @@ pub(super) struct Desk<'a> {
     pub(super) buffer: &'a mut [u8],
     /// What happened, in order.
     pub(super) facts: &'a mut Vec<Input>,
+    pub(super) conduct: &'static dyn Conduct,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Link<S> {
@@ -77,10 +79,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Link<S> {
         }
     }
 
-    /// Whether it takes more bytes: those it has are written.
-    pub(super) fn is_writable(&self) -> bool {
+    /// Whether it is given more bytes.
+    pub(super) fn takes_bytes(&self, conduct: &dyn Conduct) -> bool {
         match self {
-            Self::Open(open) => open.queue.is_empty(),
+            Self::Open(open) => conduct.takes_bytes(open.queue.len()),
             Self::Connecting { .. } | Self::Over => false,
         }
     }
@@ -103,42 +105,55 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Link<S> {
                     *self = Self::Open(Open::new(stream, doorbell));
                 }
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
-                    return self.lose(conn, Loss::Unresolved, desk.facts);
+                    return self.lose(conn, Loss::Unresolved, desk);
                 }
-                Poll::Ready(Err(_)) => return self.lose(conn, Loss::Refused, desk.facts),
+                Poll::Ready(Err(_)) => return self.lose(conn, Loss::Refused, desk),
             }
         }
         let Self::Open(open) = self else { return };
         // Answers first, and once more when nothing can be written any more: they may be all that a
         // broken connection leaves.
         let outcome = open.read(conn, desk).and_then(|()| {
-            open.write(conn, desk.facts).or_else(|loss| {
-                open.read(conn, desk)?;
+            open.write(conn, desk).or_else(|loss| {
+                if desk.conduct.hears_the_dying() {
+                    open.read(conn, desk)?;
+                }
                 Err(loss)
             })
         });
         if let Err(why) = outcome {
-            self.lose(conn, why, desk.facts);
+            self.lose(conn, why, desk);
         }
     }
 
     /// Ends it as ordered; its stream, if there is one to be closed.
-    pub(super) fn close(&mut self, conn: RouteId, facts: &mut Vec<Input>) -> Option<S> {
-        match self.lost(conn, Loss::Asked, facts) {
+    pub(super) fn close(
+        &mut self,
+        conn: RouteId,
+        facts: &mut Vec<Input>,
+        conduct: &dyn Conduct,
+    ) -> Option<S> {
+        match self.lost(conn, Loss::Asked, facts, conduct) {
             Self::Open(open) => Some(open.stream),
             Self::Connecting { .. } | Self::Over => None,
         }
     }
 
-    fn lose(&mut self, conn: RouteId, why: Loss, facts: &mut Vec<Input>) {
-        drop(self.lost(conn, why, facts));
+    fn lose(&mut self, conn: RouteId, why: Loss, desk: &mut Desk<'_>) {
+        drop(self.lost(conn, why, desk.facts, desk.conduct));
     }
 
-    fn lost(&mut self, conn: RouteId, why: Loss, facts: &mut Vec<Input>) -> Self {
+    fn lost(
+        &mut self,
+        conn: RouteId,
+        why: Loss,
+        facts: &mut Vec<Input>,
+        conduct: &dyn Conduct,
+    ) -> Self {
         let link = core::mem::replace(self, Self::Over);
         let taken = match &link {
             Self::Connecting { .. } => 0,
-            Self::Open(open) => open.taken,
+            Self::Open(open) => conduct.handed(open.taken, open.waiting()),
             Self::Over => return link,
         };
         facts.push(Input::Lost { conn, handed: Handed::AtMost(taken), why });
@@ -162,7 +177,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Open<S> {
             return Ok(());
         }
         self.readable.lower();
-        for _ in 0..READS_PER_ROUND {
+        for _ in 0..desk.conduct.times(READS_PER_ROUND) {
             let mut cx = Context::from_waker(self.readable.waker());
             match Pin::new(&mut self.stream).poll_read(&mut cx, desk.buffer) {
                 Poll::Pending => return Ok(()),
@@ -176,30 +191,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Open<S> {
                 Poll::Ready(Err(_)) => return Err(Loss::Broken),
             }
         }
-        self.readable.raise();
+        if desk.conduct.goes_on() {
+            self.readable.raise();
+        }
         Ok(())
     }
 
-    fn write(&mut self, conn: RouteId, facts: &mut Vec<Input>) -> Result<(), Loss> {
+    fn write(&mut self, conn: RouteId, desk: &mut Desk<'_>) -> Result<(), Loss> {
         if self.queue.is_empty() || !self.writable.is_up() {
             return Ok(());
         }
         self.writable.lower();
         let before = self.taken;
-        let outcome = self.write_some();
+        let outcome = self.write_some(desk.conduct);
         let n = self.taken - before;
         if n > 0 {
-            facts.push(Input::Sent { conn, n: usize::try_from(n).unwrap_or(usize::MAX) });
+            desk.facts.push(Input::Sent { conn, n: usize::try_from(n).unwrap_or(usize::MAX) });
         }
-        if outcome?.is_ready() {
+        if outcome?.is_ready() && (self.queue.is_empty() || desk.conduct.goes_on()) {
             self.writable.raise();
         }
         Ok(())
     }
 
     /// Ready if the socket would take more.
-    fn write_some(&mut self) -> Result<Poll<()>, Loss> {
-        for _ in 0..WRITES_PER_ROUND {
+    fn write_some(&mut self, conduct: &dyn Conduct) -> Result<Poll<()>, Loss> {
+        for _ in 0..conduct.times(WRITES_PER_ROUND) {
             if self.queue.is_empty() {
                 break;
             }
@@ -219,6 +236,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Open<S> {
             }
         }
         Ok(Poll::Ready(()))
+    }
+
+    /// Bytes that the socket has not taken.
+    fn waiting(&self) -> u64 {
+        self.queue.iter().map(|segment| segment.len() as u64).sum()
     }
 
     fn took(&mut self, mut n: usize) {

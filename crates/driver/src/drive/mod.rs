@@ -97,7 +97,8 @@ impl<R: Runtime> Driver<R> {
     /// One round: sockets, machine, orders.
     fn round(&mut self) -> Left {
         let doorbell = &self.shared.doorbell;
-        let mut desk = Desk { buffer: &mut self.buffer, facts: &mut self.facts };
+        let conduct = self.shared.conduct;
+        let mut desk = Desk { buffer: &mut self.buffer, facts: &mut self.facts, conduct };
         for (conn, link) in self.links.iter_mut().filter(|(_, link)| link.wants_turn()) {
             link.turn(*conn, doorbell, &mut desk);
         }
@@ -119,12 +120,14 @@ impl<R: Runtime> Driver<R> {
         let (mut guard, now) = self.shared.enter_as_driver();
         let state = &mut *guard;
         tell(state, now, &mut self.facts);
+        let conduct = self.shared.conduct;
         let drained = take_outputs(state, now, &mut self.orders);
         state.admit(now);
         state.after_line(now);
         state.after_connect();
         if drained {
-            for (conn, link) in self.links.iter_mut().filter(|(_, link)| link.is_writable()) {
+            for (conn, link) in self.links.iter_mut().filter(|(_, link)| link.takes_bytes(conduct))
+            {
                 if state.machine.wants_transmit(*conn) {
                     state.machine.transmit(now, *conn, BYTES_PER_ROUND, &mut self.segments);
                     link.push(self.segments.drain(..));
@@ -154,7 +157,7 @@ impl<R: Runtime> Driver<R> {
                 }
                 Order::Disconnect { conn, abort } => {
                     let Some(mut link) = self.links.remove(&conn) else { continue };
-                    match link.close(conn, &mut self.facts) {
+                    match link.close(conn, &mut self.facts, self.shared.conduct) {
                         Some(stream) if abort => self.runtime.abort(stream),
                         Some(_) | None => {}
                     }
@@ -184,7 +187,7 @@ impl<R: Runtime> Driver<R> {
     /// Nobody will drive any more: everything gets its verdict and resolution now.
     fn end(&mut self) {
         for (conn, mut link) in core::mem::take(&mut self.links) {
-            if let Some(stream) = link.close(conn, &mut self.facts) {
+            if let Some(stream) = link.close(conn, &mut self.facts, self.shared.conduct) {
                 self.runtime.abort(stream);
             }
         }
@@ -216,7 +219,7 @@ fn tell(state: &mut State, now: Instant, facts: &mut Vec<Input>) {
 
 /// Takes what the machine has to say, within bounds. Whether that was all.
 fn take_outputs(state: &mut State, now: Instant, orders: &mut Vec<Order>) -> bool {
-    for _ in 0..OUTPUTS_PER_ROUND {
+    for _ in 0..state.conduct.times(OUTPUTS_PER_ROUND) {
         match state.machine.poll(now) {
             None => return true,
             Some(Output::Connect { conn, address }) => {
@@ -240,7 +243,8 @@ impl<R: Runtime> Future for Driver<R> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         this.shared.doorbell.answer(cx.waker());
-        for _ in 0..ROUNDS_PER_POLL {
+        let conduct = this.shared.conduct;
+        for _ in 0..conduct.times(ROUNDS_PER_POLL) {
             match this.round() {
                 Left::More => {}
                 Left::Over => return Poll::Ready(()),
@@ -248,7 +252,9 @@ impl<R: Runtime> Future for Driver<R> {
                 Left::Nothing { .. } => {}
             }
         }
-        cx.waker().wake_by_ref();
+        if conduct.goes_on() {
+            cx.waker().wake_by_ref();
+        }
         Poll::Pending
     }
 }
@@ -257,7 +263,9 @@ impl<R: Runtime> Unpin for Driver<R> {}
 
 impl<R: Runtime> Drop for Driver<R> {
     fn drop(&mut self) {
-        self.end();
+        if self.shared.conduct.tells_at_the_end() {
+            self.end();
+        }
     }
 }
 

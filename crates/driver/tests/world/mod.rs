@@ -35,6 +35,8 @@ pub(crate) struct Inside {
     pub(crate) bite: usize,
     /// Sockets break when they have taken so many more bytes.
     pub(crate) breaks_after: Option<usize>,
+    /// Sockets take nothing.
+    stuck: bool,
     /// New connections are refused.
     pub(crate) refuses: bool,
     /// Polls of spawned tasks.
@@ -49,6 +51,7 @@ struct Pipe {
     ended: bool,
     broken: bool,
     reader: Option<Waker>,
+    writer: Option<Waker>,
 }
 
 impl World {
@@ -67,6 +70,7 @@ impl World {
             spawned: Vec::new(),
             bite: usize::MAX,
             breaks_after: None,
+            stuck: false,
             refuses: false,
             polls: 0,
             slices: 0,
@@ -94,6 +98,15 @@ impl World {
     /// The wall clock is set, and nothing else.
     pub(crate) fn set_wall_ahead(&self, by: Duration) {
         self.lock().wall += by;
+    }
+
+    /// From now on sockets take nothing, or take again what they are given.
+    pub(crate) fn stick(&self, stuck: bool) {
+        let mut inside = self.lock();
+        inside.stuck = stuck;
+        if !stuck {
+            inside.pipes.values_mut().filter_map(|pipe| pipe.writer.take()).for_each(Waker::wake);
+        }
     }
 
     pub(crate) fn bootstrap(&self) -> Vec<String> {
@@ -364,22 +377,30 @@ impl AsyncRead for Stream {
 impl AsyncWrite for Stream {
     fn poll_write(
         self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        let mut inside = self.world.lock();
+        if inside.stuck
+            && let Some(pipe) = inside.pipes.get_mut(&self.connection)
+        {
+            pipe.writer = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        drop(inside);
         Poll::Ready(self.take(bytes))
     }
 
     fn poll_write_vectored(
         self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let mut inside = self.world.lock();
         inside.slices = inside.slices.max(slices.len());
         drop(inside);
         let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
-        Poll::Ready(self.take(&bytes))
+        self.poll_write(cx, &bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
