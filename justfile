@@ -45,8 +45,9 @@ swarm *ARGS:
 verify: && planted
     cargo test -p candor-core --test traces
     cargo test -p candor-proto --test planted
+    cargo test -p candor-driver planted
     cargo test -p candor-sim --test inversions --test replays --test swarm
-    cargo test -p candor-tests --test rules_table
+    cargo test -p candor-tests --test rules_table --test docs
 
 # Planted bugs in the swarm, each in so many seeds; those that only bytes show have to be found.
 planted SEEDS="100":

@@ -134,30 +134,30 @@ impl Settled {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Acknowledged data may be gone: the log does not hold what was acknowledged (rule K6).
+    /// Acknowledged data may be gone: the log does not hold what was acknowledged.
     DataLoss {
         /// Last offset that was acknowledged to this lane.
         last_acknowledged: Option<Offset>,
         /// First offset of the log, if the broker told.
         log_start: Option<Offset>,
     },
-    /// The broker lost its memory of this producer on the partition (rule S22).
+    /// The broker lost its memory of this producer on the partition.
     StateLost,
-    /// Somebody else uses our producer id, twice in a row; the lane stopped (rule K7).
+    /// Somebody else uses our producer id, twice in a row; the lane stopped.
     IdentityConflict,
-    /// A copy of what ended `Never` could still appear behind newer records (rule S10).
+    /// A copy of what ended `Never` could still appear behind newer records.
     Unfenced,
     /// From this offset on nothing of an older epoch can appear any more.
     Fence {
         /// Offset of the first batch acknowledged under the new epoch.
         offset: Offset,
     },
-    /// An answer contradicts the log or an earlier conclusion; the lane stopped (rule S13).
+    /// An answer contradicts the log or an earlier conclusion; the lane stopped.
     Contradiction {
         /// The offset that it named.
         offset: Option<Offset>,
     },
-    /// The lane stopped because of `OnDataLoss::Stop` (rule K6).
+    /// The lane stopped because of `OnDataLoss::Stop`.
     Stopped,
 }
 
@@ -230,9 +230,9 @@ pub enum Why {
     Linger,
     /// Batches before it.
     Queue,
-    /// Five batches are unsettled already (rule S5).
+    /// Five batches are unsettled already.
     Span,
-    /// The broker has not shown yet that it knows us: one batch at a time (rule S6).
+    /// The broker has not shown yet that it knows us: one batch at a time.
     Gate,
     /// The time between two attempts.
     Backoff {

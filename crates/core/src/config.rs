@@ -51,7 +51,7 @@ impl Default for LaneConfig {
     }
 }
 
-/// The user's policy after a `DataLoss` notice (rule K6).
+/// The user's policy after a `DataLoss` notice.
 ///
 /// ```
 /// assert_eq!(candor_core::OnDataLoss::default(), candor_core::OnDataLoss::Continue);
@@ -65,7 +65,7 @@ pub enum OnDataLoss {
     Stop,
 }
 
-/// What happens to what is in doubt once the broker may have forgotten us (rule S20).
+/// What happens to what is in doubt once the broker may have forgotten us.
 ///
 /// ```
 /// assert_eq!(candor_core::BeyondMemory::default(), candor_core::BeyondMemory::Keep);

@@ -13,7 +13,7 @@ use crate::ids::{Identity, Offset, Sequence};
 pub enum Verdict {
     /// In the log, replicated, once.
     Delivered {
-        /// Where, unless it was concluded from other answers (rules S22, 46).
+        /// Where, unless it was concluded from other answers.
         offset: Option<Offset>,
     },
     /// Not in the log, and it never will be: safe to send again.
@@ -62,11 +62,11 @@ pub enum Proof {
         /// Kafka's error code.
         code: i16,
     },
-    /// Its batch's slot lies behind one that nothing will ever fill (rule V3).
+    /// Its batch's slot lies behind one that nothing will ever fill.
     Unreachable,
-    /// The broker wrote what stands behind it, and refused it itself (rule S22).
+    /// The broker wrote what stands behind it, and refused it itself.
     Overtaken,
-    /// Other content took its slot (rule C4).
+    /// Other content took its slot.
     SlotTaken,
 }
 
@@ -79,17 +79,17 @@ pub enum Proof {
 pub enum NeverReason {
     /// The caller gave it up.
     Abandoned,
-    /// The broker lost its memory of us (rules K6, K7).
+    /// The broker lost its memory of us.
     StateLost,
-    /// The broker can no longer be relied upon to remember us (rule S20).
+    /// The broker can no longer be relied upon to remember us.
     Expired,
-    /// The topic was deleted and made anew (rule S18).
+    /// The topic was deleted and made anew.
     TopicRecreated,
-    /// Memory was needed for others (rule L5).
+    /// Memory was needed for others.
     MemoryPressure,
-    /// The broker refuses to look at it again (rule L4).
+    /// The broker refuses to look at it again.
     Refused,
-    /// The producer was closed (rule D5).
+    /// The producer was closed.
     Closed,
 }
 

@@ -148,19 +148,19 @@ pub enum Notice {
         /// Why.
         why: Fault,
     },
-    /// No producer id yet; it is asked for again (rule L6).
+    /// No producer id yet; it is asked for again.
     NoProducerId {
         /// What the broker said.
         code: ErrorCode,
     },
-    /// Brokers will never take records for this topic (rule U1).
+    /// Brokers will never take records for this topic.
     TopicRefused {
         /// The topic.
         topic: Arc<str>,
         /// What the broker said.
         code: ErrorCode,
     },
-    /// The topic was deleted and made anew (rule S18).
+    /// The topic was deleted and made anew.
     TopicRecreated {
         /// The topic.
         topic: Arc<str>,

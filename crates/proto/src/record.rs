@@ -174,7 +174,7 @@ impl<'a> Record<'a> {
     }
 
     /// When it happened, in milliseconds since the Unix epoch; -1 for none. Brokers forget a
-    /// producer by the timestamps of its records (rule S20): old ones cost certainty.
+    /// producer by the timestamps of its records: old ones cost certainty.
     #[must_use]
     pub fn timestamp(mut self, milliseconds: i64) -> Self {
         self.timestamp = Some(milliseconds);

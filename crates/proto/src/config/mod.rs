@@ -132,7 +132,7 @@ impl Config {
         /// Produce requests open on a connection, `1..=5`. Default 5.
         /// Java: `max.in.flight.requests.per.connection`.
         max_in_flight: usize => max_in_flight;
-        /// Nothing new is offered to a connection with more bytes than this unsent (rule U3).
+        /// Nothing new is offered to a connection with more bytes than this unsent.
         /// Default 1 MiB.
         write_window: usize => write_window;
         /// How long an answer may take; then its connection ends. Default 30 s.
@@ -161,17 +161,17 @@ impl Config {
         metadata_max_idle: Duration => metadata_max_idle;
         /// Whether brokers may create topics that we ask for, if they are set up so. Default true.
         auto_create_topics: bool => auto_create_topics;
-        /// How long brokers are relied upon to remember us (rule S20). Default 20 h; keep it below
+        /// How long brokers are relied upon to remember us. Default 20 h; keep it below
         /// the brokers' `producer.id.expiration.ms`.
         state_ttl: Duration => state_ttl;
         /// Who chooses the partition of a record that names none. Default: as the Java client.
         partitioning: Partitioning => partitioning;
-        /// What a partition does after it lost acknowledged records (rule K6). Default: goes on.
+        /// What a partition does after it lost acknowledged records. Default: goes on.
         on_data_loss: OnDataLoss => on_data_loss;
-        /// What happens to what is in doubt when brokers may have forgotten us (rule S20). Default:
+        /// What happens to what is in doubt when brokers may have forgotten us. Default:
         /// it is not resent.
         beyond_memory: BeyondMemory => beyond_memory;
-        /// Whether `base_offset = -1` beside the codes 3 and 6 proves "not appended" (rule H1; holds
+        /// Whether `base_offset = -1` beside the codes 3 and 6 proves "not appended" (holds
         /// on Apache Kafka 3.9 to 4.4). Default false.
         trust_base_offset: bool => trust_base_offset;
     }

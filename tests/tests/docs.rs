@@ -1,0 +1,254 @@
+//! What the documents say is so: numbers, links, the language of replays, the names of error codes;
+//! and what users read of the types that they hold needs no knowledge of the rules.
+#![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use candor_proto::ErrorCode;
+use candor_sim::search::{CONTROLS, INVERSIONS};
+use candor_sim::swarm::PROFILES;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The files of a folder, and of those in it, that end so.
+fn files(folder: &str, ending: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root().join(folder)).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a plain name");
+        let here = format!("{folder}/{name}");
+        if path.is_dir() && !["target", "node_modules"].contains(&name) {
+            found.extend(files(&here, ending));
+        } else if name.ends_with(ending) {
+            found.push(here);
+        }
+    }
+    found
+}
+
+fn documents() -> Vec<String> {
+    let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
+    let top = top.iter().map(|name| (*name).to_owned());
+    top.chain(files("docs", ".md")).chain(["tests/kafka/README.md".to_owned()]).collect()
+}
+
+fn lines_with(path: &str, is: impl Fn(&str) -> bool) -> usize {
+    text(path).lines().filter(|line| is(line)).count()
+}
+
+fn tests_in(path: &str) -> usize {
+    lines_with(path, |line| line == "#[test]")
+}
+
+/// The first word of each trace.
+fn traces() -> Vec<String> {
+    let table = text("crates/core/tests/traces/table.txt");
+    let traces = table.split("\n\n").map(str::trim).filter(|block| block.starts_with('T'));
+    traces.filter_map(|trace| trace.split_whitespace().next().map(str::to_owned)).collect()
+}
+
+fn distinct<T: Ord>(all: impl IntoIterator<Item = T>) -> usize {
+    all.into_iter().collect::<BTreeSet<T>>().len()
+}
+
+/// The rows of vectors, by number.
+fn vectors() -> usize {
+    let table = text("crates/sim/tests/broker_vectors/vectors.txt");
+    let number = |line: &str| line.split(' ').next()?.parse::<u32>().ok();
+    distinct(table.lines().filter_map(number))
+}
+
+#[test]
+fn numbers_are_what_the_sources_say() {
+    let breaks = |line: &str| line.contains(" breaks ") && !line.contains('$');
+    let plants = |path: &str| lines_with(path, |line| breaks(line) && line.ends_with('{'));
+    let adversary =
+        ["", "_revoke"].map(|part| tests_in(&format!("crates/core/tests/adversary{part}.rs")));
+    let traced = lines_with("crates/core/tests/traces.rs", |line| line.starts_with("plant!("));
+    let replayed =
+        lines_with("crates/sim/tests/replays/planted.rs", |line| line.starts_with("    (\""));
+    let words = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+    let profiles = format!("brokers of {} versions", words[PROFILES.len()]);
+    let vectors = format!("the {} vectors", vectors());
+    let kinds = lines_with("tests/kafka/faults/plan.rs", |line| line.starts_with("    (Kind::"));
+    let claims = [
+        ("verification", format!("{} schedules that real clients got wrong", distinct(traces()))),
+        ("verification", format!("({} with their variants)", traces().len())),
+        ("verification", format!("as one table; {traced} planted bugs must break it")),
+        ("verification", format!("{} schedules by somebody", adversary.iter().sum::<usize>())),
+        (
+            "verification",
+            format!(
+                "{} wrong decisions and {} producers that are wrong by construction",
+                INVERSIONS.len(),
+                CONTROLS.len() - 1
+            ),
+        ),
+        (
+            "verification",
+            format!(
+                "{} wrong decisions about connections, leaders and requests",
+                plants("crates/proto/tests/planted.rs")
+            ),
+        ),
+        (
+            "verification",
+            format!(
+                "{} wrong decisions about waking, bounded turns",
+                plants("crates/driver/src/planted.rs")
+            ),
+        ),
+        ("verification", profiles),
+        ("verification", vectors),
+        ("verification", format!("{replayed} planted bugs must break them")),
+        ("replays", format!("plants {replayed} of")),
+        ("verification", format!("seeded plans of {kinds} kinds of faults")),
+    ];
+    for (page, claim) in claims {
+        assert!(text(&format!("docs/{page}.md")).contains(&claim), "docs/{page}.md: {claim}");
+    }
+}
+
+/// Headings as links name them.
+fn anchors(path: &str) -> BTreeSet<String> {
+    let heading = |line: &str| {
+        let title = line.strip_prefix('#')?.trim_start_matches('#').trim();
+        let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        Some(kept.collect::<String>().to_lowercase().replace(' ', "-"))
+    };
+    text(path).lines().filter_map(heading).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    for page in documents() {
+        let content = text(&page);
+        for link in content.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.starts_with("http") {
+                continue;
+            }
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let folder = Path::new(&page).parent().expect("a folder");
+            let target = if path.is_empty() { PathBuf::from(&page) } else { folder.join(path) };
+            assert!(root().join(&target).exists(), "{page}: {link} leads nowhere");
+            if !anchor.is_empty() {
+                let target = target.to_str().expect("a plain name");
+                assert!(anchors(target).contains(anchor), "{page}: {link} has no such heading");
+            }
+        }
+    }
+}
+
+/// The words that the reader of replays knows.
+fn replay_words() -> BTreeSet<String> {
+    let mut words = BTreeSet::new();
+    for file in files("crates/sim/src/replay/parse", ".rs") {
+        let source = text(&file);
+        let source = source.split("#[cfg(test)]").next().expect("its head").to_owned();
+        let quotes: Vec<&str> = source.split('"').collect();
+        for triple in quotes.windows(3).step_by(2) {
+            let [before, word, after] = triple else { continue };
+            let asked = before.ends_with("take(") || before.ends_with("must(");
+            let matched = ["=>", "|"].iter().any(|next| after.trim_start().starts_with(next));
+            let plain = word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+            if (asked || matched) && plain && !word.is_empty() {
+                words.insert((*word).to_owned());
+            }
+        }
+    }
+    words
+}
+
+#[test]
+fn every_word_of_replays_is_told() {
+    let page = text("docs/replays.md");
+    let inner = |c: char| c.is_ascii_lowercase() || c == '-';
+    // Code only: what stands between backticks.
+    let code: Vec<&str> = page.split('`').skip(1).step_by(2).collect();
+    let told: BTreeSet<&str> = code.iter().flat_map(|code| code.split(|c| !inner(c))).collect();
+    let words = replay_words();
+    assert!(words.len() > 90, "{words:?}");
+    let missing: Vec<&String> = words.iter().filter(|word| !told.contains(word.as_str())).collect();
+    assert!(missing.is_empty(), "docs/replays.md does not tell {missing:?}");
+}
+
+#[test]
+fn codes_have_kafkas_names() {
+    let page = text("ARCHITECTURE.md");
+    let (_, table) = page.split_once("| code | name |").expect("the table of codes");
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let mut told = 0;
+    for row in rows {
+        let mut cells = row.trim_matches('|').split('|').map(str::trim);
+        let code: i16 = cells.next().and_then(|cell| cell.parse().ok()).expect("a code");
+        let name = ErrorCode(code).name().expect("a name");
+        assert!(cells.next().is_some_and(|cell| cell.starts_with(name)), "{row}: {name}");
+        told += 1;
+    }
+    assert!(told > 10, "{told}");
+}
+
+/// The types that applications see: those of the driver, and what it hands on.
+fn faces() -> BTreeSet<String> {
+    let source = text("crates/driver/src/lib.rs");
+    let uses = source.split("pub use ").skip(1).filter_map(|rest| rest.split(';').next());
+    let named = uses.flat_map(|list| list.split([',', '{', '}', ':', ' ', '\n']));
+    let types = named.filter(|name| name.starts_with(char::is_uppercase));
+    types.map(str::to_owned).collect()
+}
+
+/// Whether the line declares one of these types.
+fn declares(line: &str, faces: &BTreeSet<String>) -> bool {
+    let kinds = ["pub struct ", "pub enum ", "pub trait "];
+    let name = kinds.iter().find_map(|kind| line.strip_prefix(kind));
+    let name = name.and_then(|rest| rest.split(|c: char| !c.is_alphanumeric()).next());
+    name.is_some_and(|name| faces.contains(name))
+}
+
+/// Whether a word is the id of a rule: a letter and a number.
+fn is_rule(word: &str) -> bool {
+    let mut chars = word.chars();
+    let letter = chars.next().is_some_and(|c| "SVKDLUCH".contains(c));
+    letter && !chars.as_str().is_empty() && chars.as_str().len() <= 2 && {
+        chars.all(|c| c.is_ascii_digit())
+    }
+}
+
+#[test]
+fn what_users_read_names_no_rules_and_has_examples() {
+    let faces = faces();
+    assert!(faces.len() > 40, "{faces:?}");
+    let mut seen = 0;
+    for file in files("crates", ".rs") {
+        let source = text(&file);
+        let lines: Vec<&str> = source.lines().collect();
+        let mine = ["crates/core/src", "crates/proto/src", "crates/driver/src", "crates/wire/src"];
+        // The facts of decisions have names that others have as well, and are nobody's face.
+        let inside = file.starts_with("crates/core/src/rules");
+        if inside || !mine.iter().any(|folder| file.starts_with(folder)) {
+            continue;
+        }
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| declares(line, &faces)) {
+            let is_head = |line: &&&str| line.starts_with("///") || line.starts_with("#[");
+            let head = lines[..at].iter().rev().take_while(is_head).count();
+            let body = lines[at..].iter().position(|line| *line == "}" || line.ends_with(';'));
+            let whole = &lines[at - head..=at + body.unwrap_or(0)];
+            seen += 1;
+            for told in whole.iter().filter(|line| line.trim_start().starts_with("///")) {
+                let rule = told.split(|c: char| !c.is_alphanumeric()).find(|word| is_rule(word));
+                assert_eq!(rule, None, "{file}: {told}");
+            }
+            let sample = whole.iter().any(|line| line.starts_with("/// ```"));
+            assert!(sample, "{file}: {line} has no example");
+        }
+    }
+    assert!(seen > 35, "{seen}");
+}
