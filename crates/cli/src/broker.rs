@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use anyhow::{Context, bail};
 use candor_sim::broker::Profile;
-use candor_sim::serve::{Fault, Server, Settings};
+use candor_sim::serve::{Effect, Fault, Server, Settings, Upset};
 
 use crate::ending::Ending;
 use crate::output::say;
@@ -15,7 +15,7 @@ const FAULTS: &str = include_str!("faults.txt");
 
 /// Run the model cluster on TCP for any client, until Ctrl-C.
 ///
-/// It speaks ApiVersions, Metadata, InitProducerId, Produce and Fetch, and keeps logs in memory.
+/// It speaks ApiVersions, Metadata, InitProducerId, Produce, ListOffsets and Fetch, and keeps logs in memory.
 /// Prints one line per broker, "broker ID HOST:PORT", and then "bootstrap HOST:PORT,..".
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = FAULTS)]
@@ -27,8 +27,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     brokers: u8,
     /// Partitions of a topic, which is created when it is first asked for; 0 creates none.
-    #[arg(long, value_name = "P", default_value_t = 6)]
-    partitions: usize,
+    #[arg(long, value_name = "P", default_value_t = 6, value_parser = clap::value_parser!(u32).range(..=10_000))]
+    partitions: u32,
     /// The version of Apache Kafka that is imitated: 2.4, 3.9, 4.0, 4.3, 4.4 or 4.5.
     #[arg(long, value_name = "VERSION", default_value = "4.4", value_parser = profile)]
     profile: Profile,
@@ -60,23 +60,44 @@ fn addresses(listen: &str, brokers: u8) -> anyhow::Result<Vec<SocketAddr>> {
         port => port.checked_add(u16::from(behind)),
     };
     let one = |behind: u8| {
-        let port = port(behind).context("there are not enough ports behind that one")?;
+        let port = port(behind).with_context(|| {
+            format!("{listen} leaves no port for each of {brokers} brokers: choose a lower one")
+        })?;
         Ok(SocketAddr::new(first.ip(), port))
     };
     (0..brokers).map(one).collect()
 }
 
+/// Faults that befall brokers name those that there are.
+fn check_faults(faults: &[Fault], brokers: u8) -> anyhow::Result<()> {
+    for fault in faults {
+        let Effect::Upset { upset, .. } = &fault.effect else { continue };
+        let broker = match upset {
+            Upset::MoveLeader { to, .. } => *to,
+            Upset::Restart { node, .. } | Upset::Stop { node, .. } => *node,
+            Upset::ForgetProducers { .. } | Upset::RecreateTopic { .. } => continue,
+        };
+        if !(1..=brokers).contains(&broker) {
+            bail!("--fault \"{fault}\": there is no broker {broker}: see --brokers");
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn main(args: &Args) -> anyhow::Result<Ending> {
+    check_faults(&args.fault, args.brokers)?;
     let settings = Settings {
         profile: args.profile,
         brokers: args.brokers,
         replicas: usize::from(args.brokers.min(3)),
         faults: args.fault.clone(),
-        auto_create: (args.partitions > 0).then_some(args.partitions),
+        auto_create: usize::try_from(args.partitions).ok().filter(|partitions| *partitions > 0),
         ..Settings::default()
     };
-    let server = Server::start(settings, &addresses(&args.listen, args.brokers)?)
-        .with_context(|| format!("cannot listen on {}: is the port free?", args.listen))?;
+    let server =
+        Server::start(settings, &addresses(&args.listen, args.brokers)?).with_context(|| {
+            format!("cannot listen on {}: is the port free, and the host this one?", args.listen)
+        })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut stop = Stop::listen().context("cannot listen for Ctrl-C")?;

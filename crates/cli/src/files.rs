@@ -85,10 +85,28 @@ pub(crate) fn check_apart(files: &[(&str, Option<&Path>)]) -> anyhow::Result<()>
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {
+    if let (Some(one), Some(other)) = (identity(one), identity(other))
+        && one == other
+    {
+        return true;
+    }
     match (place(one), place(other)) {
         (Some(one), Some(other)) => one == other,
         (Some(_) | None, None) | (None, Some(_)) => false,
     }
+}
+
+/// What is the same for all names of a file that is there.
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let about = std::fs::metadata(path).ok().filter(|about| about.is_file())?;
+    Some((about.dev(), about.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok().filter(|path| path.is_file())
 }
 
 /// Where a file is, or would be; nothing for what is shared without harm (`-`, pipes, devices).

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use candor_tokio::{Config, ConnectError, Producer, Record};
-use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
 
 use crate::ending::Ending;
@@ -33,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOST:PORT")]
     bootstrap_server: String,
     /// The topic.
-    #[arg(long, value_name = "T", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "T", value_parser = topic)]
     topic: String,
     /// What stands before it in a line is the record's key (\t is a tab). A line without it is sent
     /// whole, without a key.
@@ -67,6 +66,17 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
+/// A name that Kafka allows.
+fn topic(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let named = (1..=249).contains(&text.len()) && text.chars().all(plain);
+    if named && !matches!(text, "." | "..") {
+        Ok(text.to_owned())
+    } else {
+        Err("no topic can have this name: use 1 to 249 of [a-zA-Z0-9._-], not . or ..".to_owned())
+    }
+}
+
 fn separator(text: &str) -> Result<String, String> {
     match text {
         "" => Err("it is empty: name the character behind the key".to_owned()),
@@ -88,7 +98,10 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 fn property(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
-    Ok((key.trim().to_owned(), value.trim().to_owned()))
+    match key.trim() {
+        "" => Err("the key is missing: write it as KEY=VALUE".to_owned()),
+        key => Ok((key.to_owned(), value.trim().to_owned())),
+    }
 }
 
 impl Args {
@@ -306,6 +319,17 @@ mod tests {
         assert_eq!(duration("1m 30s"), Ok(Duration::from_secs(90)));
         for bad in ["", "2", "0s", "-2s", "soon"] {
             assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn topics_have_names_that_kafka_allows() {
+        let longest = "x".repeat(249);
+        for good in ["orders", "a.b_c-D9", "...", &longest] {
+            assert_eq!(topic(good).as_deref(), Ok(good));
+        }
+        for bad in ["", ".", "..", "no topic!", "café", &format!("{longest}x")] {
+            assert!(topic(bad).is_err(), "{bad}");
         }
     }
 

@@ -6,8 +6,9 @@ use candor_tokio::{ConnectError, NeverReason, Proof, Waiting, Why, WhyNot, WhyRe
 pub(crate) fn why_not(why: &WhyNot) -> String {
     match why {
         WhyNot::Refused(WhyRefused::TooLarge { limit, .. }) => format!(
-            "larger than the limit of {limit} bytes; raise it with --property max.request.size=.. \
-             (and max.message.bytes of the topic), or split the line"
+            "larger than the limit of {limit} bytes, the smaller one of max.request.size and \
+             buffer.memory; raise it with --property max.request.size=.. (and max.message.bytes of \
+             the topic), or split the line"
         ),
         WhyNot::Proven(Proof::NeverOffered) => format!("{why}; safe to send again"),
         WhyNot::Proven(Proof::Rejected { code: 10 }) => {

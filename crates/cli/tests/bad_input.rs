@@ -80,6 +80,10 @@ fn one_file_for_two_purposes() {
     let detour = format!("{}/./out", folder.path().display());
     let ended = produce(&server, TOPIC, &["--rejects", &detour, "--ledger", &twice, &file]).end();
     ended.assert_error(&["same file"]);
+    let hard = folder.file("hard");
+    std::fs::hard_link(&file, &hard).unwrap();
+    produce(&server, TOPIC, &["--ledger", &hard, &file]).end().assert_error(&["same file"]);
+    std::fs::remove_file(&hard).unwrap();
     let ended = candor(&["demo", "--html", &file, &file]).end();
     ended.assert_error(&["same file", "--html"]);
     let ended = candor(&["sim", "run", "--html", &file, &file]).end();
@@ -112,7 +116,9 @@ fn an_output_that_cannot_be_is_told_before_anything_is_done() {
 #[test]
 fn properties_that_are_wrong_or_in_conflict() {
     let server = cluster(vec![]);
-    let refused: [(&[&str], &[&str]); 10] = [
+    let refused: [(&[&str], &[&str]); 12] = [
+        (&["=x"], &["KEY=VALUE"]),
+        (&["linger.ms=-1"], &["whole number"]),
         (&["acks=1"], &["acks=all"]),
         (&["enable.idempotence=false"], &["always idempotent"]),
         (&["linger.mss=1"], &["linger.mss", "unknown"]),
@@ -138,11 +144,53 @@ fn properties_that_are_wrong_or_in_conflict() {
 #[test]
 fn a_topic_that_cannot_be() {
     let server = cluster(vec![]);
-    let mut run = produce(&server, "no topic!", &[]);
-    run.feed(b"line\n");
-    let ended = run.end();
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.out.contains("[a-zA-Z0-9._-]"), "{ended:?}");
+    for topic in ["no topic!", "..", &"x".repeat(250)] {
+        produce(&server, topic, &[]).end().assert_error(&["[a-zA-Z0-9._-]", "249"]);
+    }
+}
+
+#[test]
+fn addresses_with_ports_out_of_range() {
+    for address in ["127.0.0.1:99999", "127.0.0.1:0", "127.0.0.1:port", "127.0.0.1:-1"] {
+        let ended = candor(&["produce", "--bootstrap-server", address, "--topic", TOPIC]).end();
+        ended.assert_error(&["bootstrap.servers", address, "host:port", "1..=65535"]);
+    }
+    let none = ["produce", "--bootstrap-server", "", "--topic", TOPIC];
+    candor(&none).end().assert_error(&["name at least one broker"]);
+    let nowhere = ["produce", "--bootstrap-server", "nowhere.invalid:9092", "--topic", TOPIC];
+    candor(&nowhere).end().assert_error(&["nowhere.invalid:9092", "the name has no address"]);
+}
+
+#[test]
+fn times_that_are_none() {
+    let (server, folder) = (cluster(vec![]), Folder::new());
+    let file = folder.write("in", b"line\n");
+    for option in ["--deadline", "--resolve-within"] {
+        for (time, hint) in [
+            ("0", "2s"),
+            ("0s", "longer than nothing"),
+            ("=-2s", "longer than nothing"),
+            ("soon", "1500ms"),
+            ("2", "2s"),
+            ("", option),
+        ] {
+            let option = match time.strip_prefix('=') {
+                Some(time) => vec![format!("{option}={time}")],
+                None => vec![option.to_owned(), time.to_owned()],
+            };
+            let args: Vec<&str> = option.iter().map(String::as_str).chain([&*file]).collect();
+            produce(&server, TOPIC, &args).end().assert_error(&[hint]);
+        }
+    }
+    assert_eq!(stored_values(&server, TOPIC), Vec::<Vec<u8>>::new(), "nothing was sent");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_input_that_cannot_be_read() {
+    let server = cluster(vec![]);
+    let ended = produce(&server, TOPIC, &["/proc/self/mem"]).end();
+    ended.assert_error(&["cannot read /proc/self/mem from line 1 on"]);
 }
 
 #[test]

@@ -45,6 +45,9 @@ fn the_demo_wants_a_file() {
     let directory = folder.path().display().to_string();
     candor(&["demo", &directory]).end().assert_error(&["is a directory"]);
     candor(&["demo", &folder.file("missing")]).end().assert_error(&["cannot read"]);
+    let mut piped = candor(&["demo", "-", "--format", "json"]);
+    piped.feed(b"one\ntwo\n");
+    assert_eq!(piped.end().json()["records"], json!(2));
 }
 
 #[test]
@@ -72,6 +75,16 @@ fn the_broker_refuses_what_it_cannot_be() {
     let address = taken.local_addr().unwrap().to_string();
     candor(&["broker", "--listen", &address]).end().assert_error(&["is the port free"]);
     candor(&["broker", "--listen", "9092"]).end().assert_error(&["HOST:PORT"]);
+    candor(&["broker", "--listen", "127.0.0.1:70000"]).end().assert_error(&["HOST:PORT"]);
+    let behind = ["broker", "--listen", "127.0.0.1:65535", "--brokers", "3"];
+    candor(&behind).end().assert_error(&["65535", "choose a lower one"]);
+    for (option, number) in [("--brokers", "0"), ("--brokers", "65"), ("--partitions", "10001")] {
+        candor(&["broker", option, number]).end().assert_error(&[option, number]);
+    }
+    let nobody = ["broker", "--brokers", "2", "--fault", "produce:3 stop:3:clean:after"];
+    candor(&nobody).end().assert_error(&["no broker 3", "--brokers"]);
+    candor(&["broker", "--fault", "produce:3 explode"]).end().assert_error(&["cut-reply:BYTES"]);
+    candor(&["broker", "--fault", "produce:3"]).end().assert_error(&["a trigger, a space"]);
     candor(&["broker", "--profile", "1.0"]).end().assert_error(&["2.4"]);
     candor(&["broker", "--fault", "produce:x drop"]).end().assert_error(&["produce:N"]);
 }

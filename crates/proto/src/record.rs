@@ -319,7 +319,9 @@ impl fmt::Display for WhyRefused {
             Self::TooLarge { size, limit } => {
                 write!(f, "{size} bytes are more than the limit of {limit}: split or raise it")
             }
-            Self::BadTopic => f.write_str("no topic can have this name: use [a-zA-Z0-9._-]"),
+            Self::BadTopic => {
+                f.write_str("no topic can have this name: use 1 to 249 of [a-zA-Z0-9._-]")
+            }
             Self::BadPartition => f.write_str("no partition can have this number"),
             Self::Closed => f.write_str("the producer is closed: make a new one"),
             Self::Stopped => f.write_str("the partition stopped after data loss or a conflict"),

@@ -45,7 +45,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_millis(2500);
 /// unknown at first and resolved later. Exit code 0 if the judge found nothing wrong, 1 if it did.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The lines to send [default: 10,000 records of its own]
+    /// The lines to send; - is standard input [default: 10,000 records of its own]
     file: Option<PathBuf>,
     /// A picture, or one JSON object.
     #[arg(long, value_enum, default_value_t)]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
-use crate::input;
+use crate::input::{self, Source};
 
 /// Records of our own, if no file is given.
 const OWN: u64 = 10_000;
@@ -38,9 +38,12 @@ impl Read for Records {
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let (file, _) = input::open(path)?;
+    let from: Box<dyn Read> = match Source::from(path) {
+        Source::Stdin => Box::new(std::io::stdin()),
+        Source::File(path) => Box::new(input::open(&path)?.0),
+    };
     let mut text = Vec::new();
-    let read = file.take(MOST + 1).read_to_end(&mut text);
+    let read = from.take(MOST + 1).read_to_end(&mut text);
     read.with_context(|| format!("cannot read {}", path.display()))?;
     if text.len() as u64 > MOST {
         bail!(

@@ -46,7 +46,8 @@ pub(crate) fn main(args: &Args) -> anyhow::Result<Ending> {
 
 fn run(file: &Path) -> anyhow::Result<Report> {
     let name = file.display().to_string();
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {name}: check the path"))?;
     let scenario = Scenario::parse(&text).with_context(|| name.clone())?;
     let report = scenario.run(&name);
     match &report.failure {

@@ -228,7 +228,10 @@ impl Config {
     fn check_times(&self) -> Result<(), ConfigError> {
         let range = |setting, problem| Err(ConfigError::OutOfRange { setting, problem });
         if self.deadline > self.state_ttl {
-            return range("deadline", "is longer than state_ttl: brokers may forget us before it");
+            return range(
+                "deadline",
+                "is longer than state_ttl (20 h unless set): brokers may forget us before it; shorten it",
+            );
         }
         if self.request_timeout < Duration::from_millis(200) {
             return range("request_timeout", "must be at least 200 ms");
