@@ -253,6 +253,46 @@ fn what_is_in_doubt_never_goes_to_a_topic_made_anew() {
     assert!(world.notices.contains(&Notice::TopicRecreated { topic: "t".into() }));
 }
 
+/// S13, S18: by name, the new log answers before its id is seen. Nobody waits for metadata to grow old.
+#[test]
+fn a_topic_made_anew_is_looked_for_where_its_log_contradicts_us() {
+    let mut cluster = Cluster::new(1, 1);
+    cluster.versions.insert(0, (0, 12));
+    let mut world: World = World::warm(&config(), cluster);
+    world.cluster.create("t", 2, 1);
+    let doubtful = world.say("a");
+    world.run_until_told(&[doubtful]);
+    assert!(matches!(world.verdict(doubtful), Some(Verdict::Unknown(_))));
+    world.run(ms(2_000));
+    assert!(world.notices.contains(&Notice::TopicRecreated { topic: "t".into() }));
+    let ticket = world.say("b");
+    world.run_until_told(&[ticket]);
+    world.assert_offset(ticket, 1);
+    assert_eq!(world.cluster.log("t", 0), ["a", "b"]);
+}
+
+/// Where the first broker that was asked knew nothing of it yet, whoever writes asks again.
+#[test]
+fn a_topic_made_anew_is_looked_for_again_by_whoever_writes_to_it() {
+    let mut cluster = Cluster::new(1, 1);
+    cluster.versions.insert(0, (0, 12));
+    let mut world: World = World::warm(&config(), cluster);
+    let old = world.cluster.topics["t"].id.clone();
+    world.cluster.create("t", 2, 1);
+    let new = world.cluster.topics["t"].id.clone();
+    world.cluster.topics.get_mut("t").unwrap().id = old;
+    world.say("a");
+    world.run(ms(2_000));
+    world.cluster.topics.get_mut("t").unwrap().id = new;
+    let record = Record::to("t").partition(0).value("b");
+    let refused = world.producer.append(world.now, world.now, record).unwrap_err();
+    assert_eq!(refused.why, WhyRefused::Stopped);
+    world.run(ms(2_000));
+    let ticket = world.say("b");
+    world.run_until_told(&[ticket]);
+    world.assert_offset(ticket, 1);
+}
+
 #[test]
 fn connections_are_tried_again_after_growing_waits() {
     let mut world = World::new(&Config::new(["seed:1", "other:1"]), Cluster::new(1, 1));

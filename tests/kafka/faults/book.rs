@@ -121,12 +121,6 @@ impl Book {
         inside.entries.push(Entry { at, fact: Fact::Notice { lane, notice } });
     }
 
-    /// Whether a lane of the topic that comes and goes said that answers contradict each other.
-    pub(crate) fn contradicted(&self, lane: Lane) -> bool {
-        lane.topic == self.fleeting
-            && self.lock().0.notices.contains(&(lane, Noticed::Contradiction))
-    }
-
     /// The topic that comes and goes is about to go. Ends with [`made_anew`](Self::made_anew).
     pub(crate) fn going(&self) {
         let (mut inside, _) = self.lock();

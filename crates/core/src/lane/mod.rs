@@ -265,6 +265,11 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         matches!(self.life, Life::Stopped { .. })
     }
 
+    /// Whether the lane stopped and a topic made anew would let it go on (S13, S18): worth asking for.
+    pub fn awaits_new_topic(&self) -> bool {
+        matches!(self.life, Life::Stopped { cause, .. } if R::recreation_lifts_stop(cause))
+    }
+
     /// The identity in use, if one was adopted.
     pub fn identity(&self) -> Option<Identity> {
         match self.identity {

@@ -189,9 +189,12 @@ impl<R: Rules> Producer<R> {
                 Ok(())
             }
             Err(candor_core::Misuse::Closed) => Err(WhyRefused::Closed),
+            Err(candor_core::Misuse::Stopped) => {
+                self.look_for_new_topic(key);
+                Err(WhyRefused::Stopped)
+            }
             Err(
-                candor_core::Misuse::Stopped
-                | candor_core::Misuse::TicketOrder
+                candor_core::Misuse::TicketOrder
                 | candor_core::Misuse::UnknownAttempt(_)
                 | candor_core::Misuse::UnexpectedIdentity,
             ) => Err(WhyRefused::Stopped),

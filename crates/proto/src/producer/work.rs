@@ -177,12 +177,23 @@ impl<R: Rules> Producer<R> {
                 let topic = self.cluster.name(topic);
                 let notice = Notice::Partition { topic, partition, notice };
                 self.outbox.push_back(Output::Notice(notice));
+                self.look_for_new_topic(key);
             }
             Action::NeedIdentity => self.give_or_want_identity(now, key),
             Action::NeedLeader => {
                 self.cluster.ask(topic, partition);
                 self.todo.push(Chore::Metadata);
             }
+        }
+    }
+
+    /// S13, S18: below Produce 13 the log of a topic that was made anew answers by name, and may do so
+    /// before its id is seen. Then the lane stopped, and the new id lets it go on.
+    pub(super) fn look_for_new_topic(&mut self, key: LaneKey) {
+        let Some(slot) = self.lanes.get(key) else { return };
+        if slot.lane.awaits_new_topic() {
+            self.cluster.asks.again(slot.topic);
+            self.todo.push(Chore::Metadata);
         }
     }
 
