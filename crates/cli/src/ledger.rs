@@ -231,9 +231,15 @@ impl Ledger {
 }
 
 impl Ledger {
-    /// Nothing more will be written: takes out the blanks that waited for resolutions. Where that
-    /// fails, the ledger is whole all the same, and the error says so.
+    /// Nothing more will be heard. What could not be written before it was resolved is written as it
+    /// stands, and the blanks that waited for resolutions are taken out. Where that fails, the ledger
+    /// is whole all the same, and the error says so.
     pub(crate) fn finish(&mut self) -> anyhow::Result<()> {
+        for Open { entry, place } in std::mem::take(&mut self.open).into_values() {
+            if place.is_none() {
+                self.write(&entry)?;
+            }
+        }
         self.flush()?;
         let Some(Sink::File { end, blanks: true, .. }) = self.sink.take() else { return Ok(()) };
         take_out_blanks(&self.path, end).with_context(|| {

@@ -21,12 +21,16 @@ use crate::tally::{Counts, Reasons};
 use crate::window::Heard;
 use crate::words;
 
+/// The fields of the ledger, and examples.
+const MORE: &str = include_str!("produce.txt");
+
 /// Send each line of a file as a record, and tell what became of each.
 ///
 /// A line is what stands between newlines; nothing else is taken away (a carriage return stays),
 /// and it need not be text. Exit code 0: all were delivered. 1: some were not, or it was stopped.
 /// 2: bad arguments or configuration, no broker, or an error of input or output.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = MORE)]
 pub(crate) struct Args {
     /// Brokers to ask first, separated by commas.
     #[arg(long, value_name = "HOST:PORT")]
@@ -47,7 +51,7 @@ pub(crate) struct Args {
     /// A setting by its name in the Java client, such as linger.ms=20. Can be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = property)]
     property: Vec<(String, String)>,
-    /// Write one JSON object per record: line, partition, verdict, offset, reason, resolution, at_ms.
+    /// Write one JSON object per record; --help tells its fields.
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
     /// Write the lines that are not known to be in the log, one JSON object each, as in the ledger and
@@ -320,6 +324,24 @@ mod tests {
         for bad in ["", "2", "0s", "-2s", "soon"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn the_help_tells_every_field_of_the_ledger_in_order() {
+        let line = Line { number: 1, text: b"", read: std::time::Instant::now() };
+        let why = candor_tokio::WhyNot::Cancelled;
+        let no = candor_tokio::NotDelivered { topic: "t".into(), partition: None, why };
+        let entry = crate::ledger::Entry::new(&line, &candor_tokio::Verdict::NotDelivered(no));
+        let json = serde_json::to_string(&entry).unwrap();
+        let fields = json.trim_matches(['{', '}']).split(',').map(|field| {
+            let name = field.split(':').next().unwrap();
+            name.trim_matches('"').to_owned()
+        });
+        let told = MORE.lines().filter_map(|line| line.strip_prefix("    "));
+        let told = told.take_while(|line| !line.contains("--"));
+        let told = told.filter(|line| line.starts_with(char::is_alphabetic));
+        let told = told.filter_map(|line| line.split(' ').next().map(str::to_owned));
+        assert_eq!(told.collect::<Vec<_>>(), fields.collect::<Vec<_>>());
     }
 
     #[test]

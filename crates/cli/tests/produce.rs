@@ -145,6 +145,19 @@ fn a_ledger_behind_a_link_stays_there_with_its_rights() {
     assert_eq!(folder.objects("ledger")[0]["resolution"], json!("never"));
 }
 
+#[test]
+fn a_ledger_is_whole_although_the_command_is_killed() {
+    let (server, folder) = (cluster(vec![hold(Release::Never)]), Folder::new());
+    let ledger = folder.file("ledger");
+    let mut run = produce(&server, TOPIC, &["--deadline", "300ms", "--ledger", &ledger]);
+    run.feed(b"one\ntwo\n");
+    run.await_word("waiting for what became of 2 unknown records");
+    run.kill();
+    let entries = folder.objects("ledger");
+    assert_eq!(line_numbers(&entries), [1, 2]);
+    assert!(entries.iter().all(|entry| entry["verdict"] == json!("unknown")), "{entries:?}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_ledger_in_a_pipe_has_each_record_once_and_no_blanks() {

@@ -3,6 +3,10 @@
 //!
 //! Nothing here does IO, reads a clock, draws randomness or knows a byte of Kafka.
 //! [`rules`] is the file to open first: one method for each decision that the machine takes.
+//!
+//! A letter with a number (S6, V2) is a rule; all of them are in [docs/rules.md].
+//!
+//! [docs/rules.md]: https://github.com/candor-kafka/candor/blob/main/docs/rules.md
 #![no_std]
 
 extern crate alloc;

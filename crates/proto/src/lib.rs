@@ -4,6 +4,10 @@
 //! connections (greeting, pipelining, framing, timeouts), the cluster (metadata, leaders, addresses),
 //! the router (unrouted queues, partitions), lanes (`candor-core`), the pool of producer ids, the
 //! memory budget, tickets, flushes. None of them does IO, reads a clock or draws randomness.
+//!
+//! A letter with a number (S6, V2) is a rule; all of them are in [docs/rules.md].
+//!
+//! [docs/rules.md]: https://github.com/candor-kafka/candor/blob/main/docs/rules.md
 
 mod address;
 mod budget;

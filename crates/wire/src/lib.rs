@@ -14,6 +14,10 @@
 //! and never an allocation larger than a small multiple of the bytes that are there. Bytes left over
 //! behind the last field are an error too, although the Java client ignores them: who finds some has
 //! read the message by a layout that is not its sender's.
+//!
+//! A letter with a number (S6, V2) is a rule; all of them are in [docs/rules.md].
+//!
+//! [docs/rules.md]: https://github.com/candor-kafka/candor/blob/main/docs/rules.md
 
 pub mod api_versions;
 pub mod init_producer_id;

@@ -204,6 +204,12 @@ impl Running {
         assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     }
 
+    /// Ends it at once, whatever it is doing.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Its input is over; waits for its end.
     pub(crate) fn end(mut self) -> Ended {
         self.end_input();
