@@ -34,7 +34,18 @@ pub(crate) struct Asks {
     sent: u64,
     /// Another broker than this one, if possible.
     avoid: Option<NodeId>,
+    opinion: Opinion,
     waits: Waits,
+}
+
+/// A second opinion is asked for at once, a third one only after a wait: brokers that contradict each
+/// other could go on for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Opinion {
+    /// The next request asks for one.
+    Wanted,
+    /// This request was the last to do so; 0: none was.
+    Asked(u64),
 }
 
 /// The newest request without an answer.
@@ -65,6 +76,7 @@ impl Asks {
             open: None,
             sent: 0,
             avoid: None,
+            opinion: Opinion::Asked(0),
             waits,
         }
     }
@@ -73,6 +85,16 @@ impl Asks {
     pub(crate) fn at_once(&mut self, topic: TopicKey) {
         self.again.remove(&topic);
         self.fresh.insert(topic);
+    }
+
+    /// One answer was not enough: asks another broker at once, unless that answer, to the request of
+    /// this number, was a second opinion itself.
+    pub(crate) fn elsewhere(&mut self, topic: TopicKey, answered: u64) {
+        if self.opinion == Opinion::Asked(answered) {
+            return self.again(topic);
+        }
+        self.opinion = Opinion::Wanted;
+        self.at_once(topic);
     }
 
     /// Asks for a topic when the wait is over.
@@ -150,6 +172,9 @@ impl Asks {
     /// The request goes out over this connection, with everything that is wanted.
     pub(crate) fn start(&mut self, now: Instant, conn: RouteId) -> Ask {
         self.sent += 1;
+        if self.opinion == Opinion::Wanted {
+            self.opinion = Opinion::Asked(self.sent);
+        }
         self.brokers = false;
         self.avoid = None;
         let mut topics = core::mem::take(&mut self.fresh);

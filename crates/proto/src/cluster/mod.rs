@@ -43,6 +43,21 @@ pub(crate) enum Change {
     Routable(TopicKey),
 }
 
+impl Change {
+    /// Whether the answer was not enough.
+    pub(crate) const fn wants_more(&self) -> bool {
+        match self {
+            Self::AskAnother(_) | Self::Undecided(_) => true,
+            Self::Moved(_)
+            | Self::Recreated(_)
+            | Self::Refused(..)
+            | Self::Leader(..)
+            | Self::Confirmed(..)
+            | Self::Routable(_) => false,
+        }
+    }
+}
+
 /// What is known of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cluster {

@@ -160,10 +160,11 @@ impl<R: Rules> Producer<R> {
                 return Err(fault);
             }
         };
+        let settled = !changes.iter().any(Change::wants_more);
         for change in changes {
             self.change(now, change, by);
         }
-        self.want_what_is_open(now, ask.number);
+        self.want_what_is_open(now, ask.number, settled);
         Ok(())
     }
 
@@ -203,7 +204,7 @@ impl<R: Rules> Producer<R> {
             }
             Change::Moved(conn) => self.drain_connection(conn),
             Change::AskAnother(topic) => {
-                self.cluster.asks.at_once(topic);
+                self.cluster.asks.elsewhere(topic, by.request);
                 self.cluster.asks.avoid(by.broker);
             }
             Change::Undecided(topic) => {
@@ -214,7 +215,7 @@ impl<R: Rules> Producer<R> {
     }
 
     /// L1: what is still open is asked for again, after a wait.
-    fn want_what_is_open(&mut self, now: Instant, answered: u64) {
+    fn want_what_is_open(&mut self, now: Instant, answered: u64, settled: bool) {
         let lost: Vec<_> = self.lanes.leaderless.iter().copied().collect();
         for key in lost {
             self.place_lane(now, key);
@@ -226,7 +227,7 @@ impl<R: Rules> Producer<R> {
             .chain(self.router.topics().filter(|topic| !self.is_routable(*topic)))
             .chain(self.cluster.open_questions())
             .collect();
-        self.cluster.asks.answered::<R>(now, answered, open.is_empty());
+        self.cluster.asks.answered::<R>(now, answered, settled && open.is_empty());
         open.into_iter().for_each(|topic| self.cluster.asks.again(topic));
         self.todo.push(Chore::Metadata);
     }
