@@ -117,6 +117,72 @@ fn numbers_are_what_the_sources_say() {
     }
 }
 
+/// What a document says, and the line of a source that makes it so.
+const SAID: &[(&str, &str, &str, &str)] = &[
+    (
+        "docs/verification.md",
+        "150 seeds of chaos",
+        "crates/proto/tests/chaos.rs",
+        "for seed in 0..150 {",
+    ),
+    ("docs/verification.md", "10,000 partitions", "crates/proto/tests/chaos.rs", "(0..10_000)"),
+    (
+        "docs/verification.md",
+        "(2,000 seeds)",
+        "crates/cli/src/sim/swarm.rs",
+        "How many seeds [default: 2000]",
+    ),
+    ("docs/verification.md", "`just swarm` runs 2,000 seeds", "justfile", "sim swarm"),
+    (
+        "docs/verification.md",
+        "--test swarm` (300)",
+        "crates/sim/tests/swarm.rs",
+        "Extent::Seeds(300)",
+    ),
+    (
+        "docs/verification.md",
+        "10,000, or 1,000 to 2,000",
+        "tests/tests/fuzz_replay.rs",
+        "_ => 10_000,",
+    ),
+    (
+        "docs/verification.md",
+        "4 bytes per byte received",
+        "tests/tests/fuzz_growth/peer.rs",
+        "FACTOR: isize = 4;",
+    ),
+    (
+        "docs/verification.md",
+        "64 KiB at most",
+        "tests/tests/fuzz_growth/peer.rs",
+        "FREE: isize = 64 << 10;",
+    ),
+    (
+        "README.md",
+        "ends within 5 s",
+        "crates/cli/src/run.rs",
+        "STOP_WITHIN: Duration = Duration::from_secs(5)",
+    ),
+    ("README.md", "a deadline of 400 ms", "crates/cli/src/demo/diary.rs", "from_millis(400)"),
+    ("README.md", "froze for 900 ms", "crates/cli/src/demo/plan.rs", "FREEZE: u64 = 900_000;"),
+    (
+        "README.md",
+        "`request.timeout.ms`, 30 s",
+        "crates/proto/src/config/mod.rs",
+        "request_timeout: Duration::from_secs(30),",
+    ),
+    ("README.md", "With Rust 1.95", "Cargo.toml", "rust-version = \"1.95\""),
+    ("ARCHITECTURE.md", "| 5 batches |", "crates/core/src/rules/mod.rs", "< 5"),
+];
+
+#[test]
+fn what_is_said_stands_in_the_sources() {
+    for (page, claim, source, evidence) in SAID {
+        assert!(text(page).contains(claim), "{page}: {claim}");
+        assert!(text(source).contains(evidence), "{page} says {claim:?}, and {source} does not");
+    }
+}
+
 /// Headings as links name them.
 fn anchors(path: &str) -> BTreeSet<String> {
     let heading = |line: &str| {

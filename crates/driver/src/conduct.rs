@@ -4,8 +4,10 @@
 //! [`Honest`] overrides nothing, and is what ships. Each method is inverted by a planted bug at least
 //! once, which a scenario convicts: `planted.rs`, and `docs/planted-bugs.md`.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
+use bytes::Bytes;
 use candor_core::Instant;
 use candor_proto::ErrorCode;
 
@@ -54,6 +56,12 @@ pub(crate) trait Conduct: Send + Sync {
     /// How many bytes count as handed over when a connection ends: what the socket took, which may
     /// overstate what the broker got, and never less.
     fn handed(&self, taken: u64, _waiting: u64) -> u64 {
+        taken
+    }
+
+    /// How many bytes count as out after a write: what the socket took. The others are kept, and
+    /// count as memory, whatever became of their records (rule S16).
+    fn out(&self, taken: u64, _waiting: &VecDeque<Bytes>) -> u64 {
         taken
     }
 

@@ -3,12 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panic")]
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use bytes::Bytes;
 use candor_core::Instant;
 use candor_proto::{Config, ErrorCode, Record, WhyRefused};
 use candor_sim::serve::{Effect, Fault, Net, Release, Settings};
@@ -97,6 +99,12 @@ plants! {
     HandedAll breaks a_frame_that_was_cut_was_not_delivered {
         fn handed(&self, taken: u64, waiting: u64) -> u64 {
             taken + waiting
+        }
+    }
+    /// Bytes are forgotten when they were to be written.
+    ForgetsEarly breaks bytes_count_until_the_socket_took_them {
+        fn out(&self, taken: u64, waiting: &VecDeque<Bytes>) -> u64 {
+            taken + waiting.iter().map(|segment| segment.len() as u64).sum::<u64>()
         }
     }
     /// A connection that cannot be written to is not read any more.
@@ -318,6 +326,22 @@ fn nothing_is_bound_behind_a_stuck_socket(ways: Ways) {
     executor.world.stick(false);
     assert!(executor.block_on(stuck).is_delivered());
     assert_eq!(log(&executor), ["0", "1"]);
+}
+
+fn bytes_count_until_the_socket_took_them(ways: Ways) {
+    let (mut executor, producer) = start(ways, settings(), |config| config);
+    assert!(executor.block_on(producer.send(record(0))).is_delivered());
+    executor.world.stick(true);
+    let before = producer.stats().machine.memory;
+    let stuck = producer.try_send(filled(1, 5_000)).unwrap();
+    executor.pass(SECOND);
+    producer.abandon("t", 0).unwrap();
+    executor.pass(SECOND);
+    assert!(producer.stats().machine.memory > before + 5_000);
+    executor.world.stick(false);
+    assert!(!executor.block_on(stuck).is_delivered());
+    executor.pass(SECOND);
+    assert_eq!(producer.stats().machine.memory, before);
 }
 
 fn a_frame_that_was_cut_was_not_delivered(ways: Ways) {

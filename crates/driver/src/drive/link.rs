@@ -204,7 +204,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Open<S> {
         self.writable.lower();
         let before = self.taken;
         let outcome = self.write_some(desk.conduct);
-        let n = self.taken - before;
+        let n = desk.conduct.out(self.taken - before, &self.queue);
         if n > 0 {
             desk.facts.push(Input::Sent { conn, n: usize::try_from(n).unwrap_or(usize::MAX) });
         }
