@@ -16,6 +16,17 @@ pub(crate) struct Target {
     file: Option<File>,
     /// It was not there before.
     made: bool,
+    /// It is one of our own standard streams.
+    standard: bool,
+}
+
+/// A file that is empty, or a stream.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
+    /// It is a file, and ours alone: what was written can be written over.
+    pub(crate) can_be_rewritten: bool,
 }
 
 impl Target {
@@ -27,21 +38,28 @@ impl Target {
         if path == Path::new("-") {
             bail!("- is no file for the {what}: standard output is /dev/stdout, a file is ./-");
         }
-        let (file, made) = open_or_make(path).with_context(|| {
+        let cannot = || {
             format!("cannot create the {what} {}: check its folder and permissions", path.display())
-        })?;
-        Ok(Self { path: path.to_owned(), what, file: Some(file), made })
+        };
+        let standard = standard(path).with_context(cannot)?;
+        let is_standard = standard.is_some();
+        let (file, made) = match standard {
+            Some(file) => (file, false),
+            None => open_or_make(path).with_context(cannot)?,
+        };
+        Ok(Self { path: path.to_owned(), what, file: Some(file), made, standard: is_standard })
     }
 
     /// Begins the file: what stood in it is gone.
-    pub(crate) fn begin(mut self) -> anyhow::Result<(PathBuf, File)> {
+    pub(crate) fn begin(mut self) -> anyhow::Result<Begun> {
         let path = std::mem::take(&mut self.path);
         let Some(file) = self.file.take() else { bail!("{} is begun already", path.display()) };
-        if is_regular(&file) {
+        let can_be_rewritten = !self.standard && is_regular(&file);
+        if can_be_rewritten {
             file.set_len(0)
                 .with_context(|| format!("cannot empty the {} {}", self.what, path.display()))?;
         }
-        Ok((path, file))
+        Ok(Begun { path, file, can_be_rewritten })
     }
 }
 
@@ -52,6 +70,24 @@ impl Drop for Target {
             let _gone = std::fs::remove_file(&self.path);
         }
     }
+}
+
+/// One of our own streams, under its name: opened anew it would have a place of its own in the file
+/// that it may be, and its lines and the summary would be written over each other.
+#[cfg(unix)]
+fn standard(path: &Path) -> io::Result<Option<File>> {
+    use std::os::fd::AsFd;
+    let stream = match path.to_str() {
+        Some("/dev/stdout" | "/dev/fd/1") => io::stdout().as_fd().try_clone_to_owned(),
+        Some("/dev/stderr" | "/dev/fd/2") => io::stderr().as_fd().try_clone_to_owned(),
+        Some(_) | None => return Ok(None),
+    };
+    stream.map(|stream| Some(File::from(stream)))
+}
+
+#[cfg(not(unix))]
+fn standard(_path: &Path) -> io::Result<Option<File>> {
+    Ok(None)
 }
 
 fn open_or_make(path: &Path) -> io::Result<(File, bool)> {
@@ -66,7 +102,7 @@ fn open_or_make(path: &Path) -> io::Result<(File, bool)> {
 }
 
 /// Whether it is a file with a length, and no pipe, terminal or device.
-pub(crate) fn is_regular(file: &File) -> bool {
+fn is_regular(file: &File) -> bool {
     file.metadata().is_ok_and(|about| about.is_file())
 }
 

@@ -18,7 +18,7 @@ use anyhow::Context;
 use candor_tokio::{Resolution, Verdict};
 use serde::{Deserialize, Serialize};
 
-use crate::files::{self, Target};
+use crate::files::{Begun, Target};
 use crate::line::Line;
 use crate::window::Heard;
 
@@ -146,11 +146,12 @@ impl Ledger {
 
     /// Begins a ledger; what stood in the file is gone.
     pub(crate) fn begin(target: Target) -> anyhow::Result<Self> {
-        let (path, file) = target.begin()?;
-        let regular = files::is_regular(&file);
+        let Begun { path, file, can_be_rewritten } = target.begin()?;
         let out = BufWriter::new(file);
-        let sink =
-            if regular { Sink::File { out, end: 0, blanks: false } } else { Sink::Stream(out) };
+        let sink = match can_be_rewritten {
+            true => Sink::File { out, end: 0, blanks: false },
+            false => Sink::Stream(out),
+        };
         Ok(Self { path, sink: Some(sink), open: BTreeMap::new() })
     }
 

@@ -8,7 +8,7 @@ use candor_sim::timeline::Page;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::files::{self, Target};
+use crate::files::{self, Begun, Target};
 
 /// The form of what goes to standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -52,7 +52,7 @@ pub(crate) fn page_target<'p>(
 
 /// Writes a page into its file, and says so.
 pub(crate) fn write_page(target: Target, page: &Page) -> anyhow::Result<()> {
-    let (path, mut file) = target.begin()?;
+    let Begun { path, mut file, .. } = target.begin()?;
     file.write_all(page.render().as_bytes())
         .with_context(|| format!("cannot write {}: is the disk full?", path.display()))?;
     complain(&format!("see {}", path.display()));

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use serde::{Deserialize, Serialize};
 
-use crate::files::Target;
+use crate::files::{Begun, Target};
 use crate::ledger::{Entry, Resolved, Told};
 
 /// The file, if one is written.
@@ -97,7 +97,7 @@ impl Rejects {
 
     /// Begins the file; what stood in it is gone.
     pub(crate) fn begin(target: Target) -> anyhow::Result<Self> {
-        let (path, file) = target.begin()?;
+        let Begun { path, file, .. } = target.begin()?;
         Ok(Self { path, out: Some(BufWriter::new(file)) })
     }
 

@@ -145,6 +145,25 @@ fn a_ledger_behind_a_link_stays_there_with_its_rights() {
     assert_eq!(folder.objects("ledger")[0]["resolution"], json!("never"));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_ledger_on_standard_output_and_the_summary_leave_each_other_alone() {
+    let (server, folder) = (cluster(vec![hold(Release::Never)]), Folder::new());
+    let input = std::fs::File::open(folder.write("in", b"one\ntwo\n")).unwrap();
+    let out = std::fs::File::create(folder.file("out")).unwrap();
+    let bootstrap = server.bootstrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_candor"));
+    command.args(["produce", "--bootstrap-server", &bootstrap, "--topic", TOPIC]);
+    command.args(["--deadline", "200ms", "--resolve-within", "300ms"]);
+    command.args(["--ledger", "/dev/stdout", "--format", "json"]);
+    let ended = command.stdin(input).stdout(out).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let objects = folder.objects("out");
+    assert_eq!(line_numbers(&objects[..2]), [1, 2]);
+    assert_eq!((objects.len(), &objects[2]["never"]), (3, &json!(2)), "{objects:?}");
+    assert!(folder.read("out").lines().all(|line| line.ends_with('}')), "no blanks");
+}
+
 #[test]
 fn a_ledger_is_whole_although_the_command_is_killed() {
     let (server, folder) = (cluster(vec![hold(Release::Never)]), Folder::new());
