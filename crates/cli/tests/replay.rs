@@ -12,6 +12,18 @@ const FINE: &str =
     "title fine\nsend r1\nout A [0]\nin A ok 7\nexpect delivered r1 @7\nexpect no bump\n";
 
 #[test]
+fn the_sample_of_the_documentation_comes_as_it_should() {
+    let page = include_str!("../../../docs/replays.md");
+    let samples = page.split("```text\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let scenarios: Vec<&str> = samples.filter(|sample| sample.contains("\ntitle ")).collect();
+    assert_eq!(scenarios.len(), 1);
+    let folder = Folder::new();
+    let file = folder.write("sample.replay", scenarios[0].as_bytes());
+    let ended = candor(&["sim", "run", &file]).end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
 fn a_scenario_is_fine_or_shows_the_line_that_is_not() {
     let folder = Folder::new();
     let fine = folder.write("fine.replay", FINE.as_bytes());
