@@ -8,7 +8,7 @@ mod support;
 use core::time::Duration;
 
 use candor_core::{Instant, Proof, Verdict};
-use candor_proto::{Config, Input, Misuse, Record};
+use candor_proto::{Config, Input, Misuse, Record, WhyRefused};
 use support::{Cluster, START, Script, World, config, ms};
 
 /// A world whose only connection is to its only broker.
@@ -160,5 +160,101 @@ fn answers_at_the_edges_of_their_numbers_break_nothing() {
         world.producer.close(world.now, world.after(1_000));
         world.run(ms(1_000));
         assert!(world.closed.is_some());
+    }
+}
+
+/// S9, S10: a partition that used up the epochs of a producer id takes another; the others stay.
+#[test]
+fn a_partition_that_used_up_its_epochs_leaves_the_others_alone() {
+    let millisecond = Duration::from_millis(1);
+    let config = config().retry_backoff(millisecond).retry_backoff_max(millisecond);
+    let mut world: World = World::warm(&config, Cluster::new(1, 2));
+    let other = world.send(Record::to("t").partition(1).value("a"));
+    world.settle();
+    world.assert_offset(other, 0);
+    for _ in 0..32_767 {
+        world.cluster.script = [Script::Refuse(29)].into();
+        let refused = world.say("x");
+        world.run(ms(2));
+        assert!(matches!(world.verdict(refused), Some(Verdict::NotDelivered(_))));
+    }
+    assert_eq!(world.cluster.offered("t", 0).last(), Some(&(32_766, 0, 1)));
+    assert_eq!(world.cluster.id_requests, 1);
+    let tickets =
+        [0, 1].map(|partition| world.send(Record::to("t").partition(partition).value("b")));
+    world.run(ms(10));
+    world.assert_offset(tickets[0], 1);
+    world.assert_offset(tickets[1], 1);
+    assert_eq!(world.cluster.offered("t", 0).last(), Some(&(0, 0, 1)));
+    assert_eq!(world.cluster.offered("t", 1).last(), Some(&(0, 1, 1)));
+    assert_eq!(world.cluster.id_requests, 2);
+}
+
+/// D1, D2: a record that is due before anything can happen is never offered, whoever calls first.
+#[test]
+fn a_record_that_is_due_at_once_is_never_offered() {
+    let mut world: World = World::warm(&config(), Cluster::new(1, 1));
+    let conn = world.conns("b1").into_iter().next_back().unwrap();
+    for deadline in [Duration::ZERO, Duration::from_nanos(999)] {
+        let due = world.send(Record::to("t").partition(0).deadline(deadline).value("x"));
+        let mut bufs = Vec::new();
+        assert_eq!(world.producer.transmit(world.now, conn, 1 << 20, &mut bufs), 0);
+        world.settle();
+        assert_eq!(world.verdict(due), Some(Verdict::NotDelivered(Proof::NeverOffered)));
+    }
+    let hour = Duration::from_secs(3_600);
+    let late = Record::to("t").partition(0).deadline(hour).value("x");
+    let born = Instant::from_micros(world.now.as_micros() - 3_600_000_000);
+    let late = world.producer.append(world.now, born, late).unwrap();
+    let early = Record::to("t").partition(0).deadline(Duration::MAX).value("y");
+    let early = world.producer.append(world.now, Instant::NEVER, early).unwrap();
+    world.settle();
+    assert_eq!(world.verdict(late), Some(Verdict::NotDelivered(Proof::NeverOffered)));
+    world.assert_offset(early, 1);
+    assert_eq!(world.cluster.log("t", 0), ["warm", "y"]);
+}
+
+/// A driver that comes an hour late tells what it heard before it lets anything expire.
+#[test]
+fn an_hour_late_answers_still_come_before_deadlines() {
+    let mut world: World = World::warm(&config(), Cluster::new(1, 2));
+    let first = world.say("a");
+    let waits = world.send(Record::to("late").value("c"));
+    world.poll_all();
+    world.write_all();
+    let second = world.send(Record::to("t").partition(1).value("b"));
+    world.now = world.after(3_600_000);
+    world.answer_all();
+    world.settle();
+    world.assert_offset(first, 1);
+    for ticket in [waits, second] {
+        assert_eq!(world.verdict(ticket), Some(Verdict::NotDelivered(Proof::NeverOffered)));
+    }
+    let next = world.say("d");
+    world.run(ms(2_000));
+    world.assert_offset(next, 2);
+}
+
+/// L3: a record that does not fit changes nothing: who tries again and again makes no busy loop of it.
+#[test]
+fn a_record_that_does_not_fit_wakes_nobody() {
+    let mut world: World = World::new(&config().memory(6_000), Cluster::new(1, 1));
+    world.down.insert("seed".to_owned());
+    let refused = loop {
+        let record = Record::to("late").value("x");
+        match world.producer.append(world.now, world.now, record) {
+            Ok(_) => world.settle(),
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(refused.why, WhyRefused::Full);
+    world.settle();
+    for topic in ["late", "another"] {
+        let before = world.producer.clone();
+        let record = Record::to(topic).value("x");
+        let refused = world.producer.append(world.now, world.now, record).unwrap_err();
+        assert_eq!(refused.why, WhyRefused::Full);
+        assert!(world.producer == before, "something of {topic} was kept");
+        assert!(world.producer.deadline().unwrap().at > world.now);
     }
 }

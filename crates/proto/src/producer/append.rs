@@ -50,14 +50,17 @@ impl<R: Rules> Producer<R> {
                 return Err(Refused { record, why });
             }
         };
+        let goes_at_once =
+            known.is_some_and(|topic| self.is_routable(topic) && !self.router.holds(topic));
+        let cost = admitted.cost + RAW_COST;
+        if !goes_at_once && !self.budget.fits(cost, self.tickets.bytes_with_next()) {
+            // Before anything is asked for: who waits for room tries again at every turn.
+            self.all_is_due();
+            return Err(Refused { record, why: WhyRefused::Full });
+        }
         let topic = self.cluster.using(known, record.topic(), now);
         self.foresee();
-        let routable = self.cluster.topic(topic).is_some_and(|topic| topic.count() > 0);
-        if !routable || self.router.holds(topic) {
-            if !self.budget.fits(admitted.cost + RAW_COST, self.tickets.bytes_with_next()) {
-                self.all_is_due();
-                return Err(Refused { record, why: WhyRefused::Full });
-            }
+        if !goes_at_once {
             return Ok(self.hold(topic, admitted, record));
         }
         match self.route(now, topic, &admitted, &record) {

@@ -232,7 +232,7 @@ impl<R: Rules> Producer<R> {
         self.todo.push(Chore::Metadata);
     }
 
-    fn is_routable(&self, topic: TopicKey) -> bool {
+    pub(super) fn is_routable(&self, topic: TopicKey) -> bool {
         self.cluster.topic(topic).is_some_and(|topic| topic.count() > 0)
     }
 
