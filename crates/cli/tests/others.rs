@@ -161,4 +161,8 @@ fn the_bench_keeps_to_a_rate_and_refuses_what_is_not_there() {
     assert!(line["seconds"].as_f64().unwrap() >= 0.099, "{line}");
     bench(&server, &["--compression", "lz4"]).assert_error(&["--compression"]);
     bench(&server, &["--acks", "1"]).assert_error(&["acks=all"]);
+    candor(&["bench", "--bootstrap", "127.0.0.1:1"])
+        .end()
+        .assert_error(&["127.0.0.1:1", "refused"]);
+    candor(&["bench", "--records", "0"]).end().assert_error(&["--records"]);
 }

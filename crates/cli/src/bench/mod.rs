@@ -117,7 +117,10 @@ pub(crate) fn main(args: &Args) -> anyhow::Result<Ending> {
     let config = args.config()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let producer = Producer::connect(config).await?;
+        let connected = Producer::connect(config).await;
+        let producer = connected.map_err(|error| {
+            anyhow!("{error}: is a Kafka broker listening there? See --bootstrap")
+        })?;
         let load = Load::new(args.size);
         send(args, &producer, &load, args.warmup()).await?;
         let meter = Meter::start()?;

@@ -33,7 +33,11 @@ impl fmt::Display for FaultSyntax {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Words(text) => {
-                write!(f, "{text:?} is no fault: write a trigger, a space and an effect")
+                write!(
+                    f,
+                    "{text:?} is no fault: write a trigger, a space and an effect, such as \
+                     \"produce:3 drop-reply\""
+                )
             }
             Self::Trigger(text) => write!(f, "{text:?} is no trigger: write {TRIGGERS}"),
             Self::Effect(text) => write!(f, "{text:?} is no effect: write {EFFECTS}"),
