@@ -5,6 +5,7 @@ mod world;
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -91,6 +92,33 @@ fn a_record_is_delivered_where_the_verdict_says() {
     let Verdict::Delivered(at) = verdict else { panic!("{verdict:?}") };
     assert_eq!(at.to_string(), "t-0@0");
     assert_eq!(log(&executor.world, 0), ["1"]);
+}
+
+/// A task that sends another record while it is woken, on the thread of whoever wakes it.
+struct SendsOn(Producer, Mutex<Option<candor_driver::Handle>>);
+
+impl std::task::Wake for SendsOn {
+    fn wake(self: Arc<Self>) {
+        *self.1.lock().unwrap() = Some(self.0.try_send(record(2)).unwrap());
+    }
+}
+
+#[test]
+fn who_is_woken_may_send_at_once() {
+    let (mut executor, producer) = start(holding(1));
+    let mut first = producer.try_send(record(1)).unwrap();
+    let task = Arc::new(SendsOn(producer, Mutex::new(None)));
+    let waker = Waker::from(Arc::clone(&task));
+    assert!(pin!(&mut first).poll(&mut Context::from_waker(&waker)).is_pending());
+    executor.pass(SECOND);
+    let before = executor.world.now();
+    executor.world.with(release);
+    executor.settle();
+    let second = task.1.lock().unwrap().take().expect("it was woken");
+    // Neither did the waker meet a lock, nor was the ring of the doorbell lost in the turn.
+    assert!(executor.block_on(second).is_delivered());
+    assert!(executor.world.elapsed_since(before) < SECOND);
+    assert!(executor.block_on(first).is_delivered());
 }
 
 #[test]
