@@ -4,21 +4,20 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panic")]
 
 use std::collections::VecDeque;
-use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::task::{Context, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use candor_core::Instant;
 use candor_proto::{Config, ErrorCode, Record, WhyRefused};
-use candor_sim::serve::{Effect, Fault, Net, Release, Settings};
+use candor_sim::serve::Settings;
 
 use crate::conduct::{Conduct, Dropped, Honest};
 use crate::line::LineId;
 use crate::runtime::Runtime;
 use crate::verdict::{Verdict, WhyNot};
+use crate::world::stage::{holding, is_pending, log, record, release, settings};
 use crate::world::{Executor, World};
 
 type Producer = crate::Producer<World>;
@@ -223,16 +222,6 @@ fn every_decision_is_inverted_and_the_table_names_every_planted_bug() {
     }
 }
 
-fn settings() -> Settings {
-    Settings { topics: vec![("t".to_owned(), 1)], ..Settings::default() }
-}
-
-/// A broker whose n-th answer to a Produce is held back.
-fn holding(nth: u64) -> Settings {
-    let held = Fault::on_produce(nth, Effect::HoldReply(Release::ByHand));
-    Settings { faults: vec![held], ..settings() }
-}
-
 fn start(
     ways: Ways,
     settings: Settings,
@@ -246,27 +235,8 @@ fn start(
     (executor, producer)
 }
 
-fn record(n: usize) -> Record<'static> {
-    Record::to("t").partition(0).value(n.to_string())
-}
-
 fn filled(n: usize, size: usize) -> Record<'static> {
     record(n).header("filler", vec![0; size])
-}
-
-fn log(executor: &Executor) -> Vec<String> {
-    let records = executor.world.lock().net.records("t", 0).unwrap();
-    records.into_iter().map(|r| String::from_utf8(r.value.unwrap().to_vec()).unwrap()).collect()
-}
-
-fn is_pending(future: impl Future) -> bool {
-    pin!(future).poll(&mut Context::from_waker(Waker::noop())).is_pending()
-}
-
-fn release(net: &mut Net, now: u64) {
-    for (connection, _) in net.held() {
-        net.release(now, connection);
-    }
 }
 
 /// A producer whose memory is full: its only answer is held back.
@@ -278,7 +248,7 @@ fn full(ways: Ways) -> (Executor, Producer, crate::Handle) {
 }
 
 fn a_record_is_sent_at_once(ways: Ways) {
-    let (mut executor, producer) = start(ways, settings(), |config| config);
+    let (mut executor, producer) = start(ways, settings(1), |config| config);
     executor.pass(SECOND);
     let before = executor.world.now();
     assert!(executor.block_on(producer.send(record(1))).is_delivered());
@@ -286,7 +256,7 @@ fn a_record_is_sent_at_once(ways: Ways) {
 }
 
 fn who_only_looks_wakes_nobody(ways: Ways) {
-    let (mut executor, producer) = start(ways, settings(), |config| config.linger(10 * SECOND));
+    let (mut executor, producer) = start(ways, settings(1), |config| config.linger(10 * SECOND));
     let handle = producer.try_send(record(1)).unwrap();
     executor.pass(SECOND);
     let before = executor.world.lock().polls;
@@ -298,14 +268,14 @@ fn who_only_looks_wakes_nobody(ways: Ways) {
 }
 
 fn a_socket_that_takes_a_few_bytes_is_enough(ways: Ways) {
-    let (mut executor, producer) = start(ways, settings(), |config| config);
+    let (mut executor, producer) = start(ways, settings(1), |config| config);
     executor.world.lock().bite = 7;
     let verdicts = executor.block_on(producer.send_all((0..200).map(record)));
     assert!(verdicts.iter().all(Verdict::is_delivered));
 }
 
 fn others_have_their_turn(ways: Ways) {
-    let (mut executor, producer) = start(ways, settings(), |config| config);
+    let (mut executor, producer) = start(ways, settings(1), |config| config);
     executor.world.lock().bite = 7;
     let before = executor.world.lock().polls;
     assert!(executor.block_on(producer.send(filled(1, 50_000))).is_delivered());
@@ -314,7 +284,7 @@ fn others_have_their_turn(ways: Ways) {
 }
 
 fn nothing_is_bound_behind_a_stuck_socket(ways: Ways) {
-    let (mut executor, producer) = start(ways, settings(), |config| config);
+    let (mut executor, producer) = start(ways, settings(1), |config| config);
     assert!(executor.block_on(producer.send(record(0))).is_delivered());
     executor.world.stick(true);
     let stuck = producer.try_send(record(1)).unwrap();
@@ -325,11 +295,11 @@ fn nothing_is_bound_behind_a_stuck_socket(ways: Ways) {
     assert!(matches!(executor.block_on(behind), Verdict::NotDelivered(_)));
     executor.world.stick(false);
     assert!(executor.block_on(stuck).is_delivered());
-    assert_eq!(log(&executor), ["0", "1"]);
+    assert_eq!(log(&executor.world, 0), ["0", "1"]);
 }
 
 fn bytes_count_until_the_socket_took_them(ways: Ways) {
-    let (mut executor, producer) = start(ways, settings(), |config| config);
+    let (mut executor, producer) = start(ways, settings(1), |config| config);
     assert!(executor.block_on(producer.send(record(0))).is_delivered());
     executor.world.stick(true);
     let before = producer.stats().machine.memory;
@@ -345,7 +315,7 @@ fn bytes_count_until_the_socket_took_them(ways: Ways) {
 }
 
 fn a_frame_that_was_cut_was_not_delivered(ways: Ways) {
-    let (mut executor, producer) = start(ways, settings(), |config| config);
+    let (mut executor, producer) = start(ways, settings(1), |config| config);
     assert!(executor.block_on(producer.send(record(0))).is_delivered());
     {
         let mut inside = executor.world.lock();
@@ -356,9 +326,9 @@ fn a_frame_that_was_cut_was_not_delivered(ways: Ways) {
 }
 
 fn answers_of_a_broken_connection_are_heard(ways: Ways) {
-    for cut in (1..=1_000).step_by(3) {
+    for cut in (1..=500).step_by(3) {
         let set = |config: Config| config.batch_size(300).linger(Duration::ZERO);
-        let (mut executor, producer) = start(ways, settings(), set);
+        let (mut executor, producer) = start(ways, settings(1), set);
         assert!(executor.block_on(producer.send(record(0))).is_delivered());
         {
             let mut inside = executor.world.lock();
@@ -366,7 +336,7 @@ fn answers_of_a_broken_connection_are_heard(ways: Ways) {
         }
         let records = (1..=4).map(|n| filled(n, 200).deadline(SECOND));
         let verdicts = executor.block_on(producer.send_all(records));
-        let written = log(&executor).len() - 1;
+        let written = log(&executor.world, 0).len() - 1;
         let delivered = verdicts.iter().filter(|verdict| verdict.is_delivered()).count();
         assert_eq!(delivered, written, "cut {cut}: {verdicts:?}");
     }
@@ -384,7 +354,7 @@ fn a_jump_of_the_wall_clock_takes_deadlines_along(ways: Ways) {
 }
 
 fn a_deadline_counts_from_the_call(ways: Ways) {
-    let (mut executor, producer) = start(ways, settings(), |config| config);
+    let (mut executor, producer) = start(ways, settings(1), |config| config);
     let send = producer.send(record(1).deadline(SECOND));
     executor.pass(2 * SECOND);
     let verdict = executor.block_on(send);
@@ -413,20 +383,20 @@ fn who_leaves_the_line_makes_room(ways: Ways) {
 }
 
 fn a_send_that_is_dropped_is_cancelled(ways: Ways) {
-    let (mut executor, producer) = start(ways, settings(), |config| config.linger(SECOND));
+    let (mut executor, producer) = start(ways, settings(1), |config| config.linger(SECOND));
     {
         let mut send = pin!(producer.send(record(1)));
         assert!(is_pending(send.as_mut()));
     }
     executor.block_on(producer.flush());
-    assert_eq!(log(&executor), [""; 0]);
+    assert_eq!(log(&executor.world, 0), [""; 0]);
 }
 
 fn a_record_whose_handle_is_dropped_goes_on(ways: Ways) {
-    let (mut executor, producer) = start(ways, settings(), |config| config.linger(SECOND));
+    let (mut executor, producer) = start(ways, settings(1), |config| config.linger(SECOND));
     drop(executor.block_on(producer.enqueue(record(1))).unwrap());
     executor.block_on(producer.flush());
-    assert_eq!(log(&executor), ["1"]);
+    assert_eq!(log(&executor.world, 0), ["1"]);
 }
 
 fn a_flush_waits_for_the_line(ways: Ways) {
@@ -471,7 +441,7 @@ fn the_end_of_the_driver_is_told(ways: Ways) {
 fn connect(ways: Ways, code: i16, times: u64) -> Result<Producer, crate::ConnectError> {
     let refusal = |nth| format!("request:22:{nth} answer:{code}:before").parse().unwrap();
     let faults = (1..=times).map(refusal).collect();
-    let mut executor = Executor::new(Settings { faults, ..settings() });
+    let mut executor = Executor::new(Settings { faults, ..settings(1) });
     let config = Config::new(executor.world.bootstrap());
     let world = executor.world.clone();
     executor.block_on(Producer::connect_under(world, config, ways))

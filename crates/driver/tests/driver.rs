@@ -13,22 +13,13 @@ use candor_driver::{
     Config, ConnectError, Never, NeverReason, NotDelivered, Proof, Record, Resolution, Runtime,
     Verdict, Waiting, WhyNot, WhyRefused,
 };
-use candor_sim::serve::{Effect, Fault, Net, Release, Settings};
+use candor_sim::serve::{Effect, Fault, Settings};
+use world::stage::{holding, is_pending, log, record, release, settings};
 use world::{Executor, World};
 
 type Producer = candor_driver::Producer<World>;
 
 const SECOND: Duration = Duration::from_secs(1);
-
-fn settings(partitions: usize) -> Settings {
-    Settings { topics: vec![("t".to_owned(), partitions)], ..Settings::default() }
-}
-
-/// A broker whose n-th answer to a Produce is held back.
-fn holding(nth: u64) -> Settings {
-    let held = Fault::on_produce(nth, Effect::HoldReply(Release::ByHand));
-    Settings { faults: vec![held], ..settings(1) }
-}
 
 fn start(settings: Settings) -> (Executor, Producer) {
     start_with(settings, |config| config)
@@ -39,15 +30,6 @@ fn start_with(settings: Settings, set: impl FnOnce(Config) -> Config) -> (Execut
     let config = set(Config::new(executor.world.bootstrap()));
     let producer = Producer::lazy_on(executor.world.clone(), config).unwrap();
     (executor, producer)
-}
-
-fn record(n: usize) -> Record<'static> {
-    Record::to("t").partition(0).value(n.to_string())
-}
-
-fn log(world: &World, partition: usize) -> Vec<String> {
-    let records = world.lock().net.records("t", partition).unwrap();
-    records.into_iter().map(|r| String::from_utf8(r.value.unwrap().to_vec()).unwrap()).collect()
 }
 
 fn texts(numbers: impl IntoIterator<Item = usize>) -> Vec<String> {
@@ -72,16 +54,6 @@ fn unknown(verdict: Verdict) -> candor_driver::Unknown {
     match verdict {
         Verdict::Unknown(unknown) => unknown,
         Verdict::Delivered(_) | Verdict::NotDelivered(_) => panic!("{verdict:?}"),
-    }
-}
-
-fn is_pending(future: impl Future) -> bool {
-    pin!(future).poll(&mut Context::from_waker(Waker::noop())).is_pending()
-}
-
-fn release(net: &mut Net, now: u64) {
-    for (connection, _) in net.held() {
-        net.release(now, connection);
     }
 }
 

@@ -3,6 +3,8 @@
 //! is polled without end at one moment spins; both fail the test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panic")]
 
+pub(crate) mod stage;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::io::{self, IoSlice};
