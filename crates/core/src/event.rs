@@ -24,8 +24,11 @@ pub enum Event<'r, P: Payload> {
     /// be written, or be known to be. A wish like any other: where it cannot be had, the record is
     /// settled as it would have been.
     Revoke(Ticket),
-    /// Everything appended so far is due.
+    /// Everything appended so far is due, and later records get a batch of their own.
     Flush,
+    /// Everything appended so far is due, and later records may still join it: memory is short, which
+    /// is no reason for small batches.
+    Due,
     /// Nothing more will be appended; everything is to be told by `deadline` (rule D5).
     Close {
         /// When the last verdict and the last resolution are given at the latest.

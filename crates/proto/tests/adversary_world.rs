@@ -258,3 +258,30 @@ fn a_record_that_does_not_fit_wakes_nobody() {
         assert!(world.producer.deadline().unwrap().at > world.now);
     }
 }
+
+/// A full memory while a leader is away does not cut what waits into batches of one record.
+#[test]
+fn a_full_memory_leaves_batches_as_large_as_they_are() {
+    let mut world: World = World::warm(&config().memory(200_000), Cluster::new(1, 1));
+    world.down.extend(["b1".to_owned(), "seed".to_owned()]);
+    ["b1", "seed"].into_iter().for_each(|host| world.cut(host));
+    let value = "x".repeat(100);
+    let mut n = 0;
+    for _ in 0..3_050 {
+        loop {
+            n += 1;
+            let deadline = Duration::from_millis(20_000 + n * 37 % 10_000);
+            let record = Record::to("t").partition(0).deadline(deadline).value(&value);
+            if world.producer.append(world.now, world.now, record).is_err() {
+                break;
+            }
+        }
+        world.run(ms(10));
+    }
+    world.cluster.seen.clear();
+    world.down.clear();
+    let waiting = world.producer.stats().waiting;
+    world.run(ms(5_000));
+    let offered = world.cluster.offered("t", 0);
+    assert!(waiting > 500 && offered.len() < 20, "{waiting} in {} batches", offered.len());
+}

@@ -93,6 +93,13 @@ impl<P: Payload> Intake<P> {
         self.seal();
     }
 
+    /// Everything so far is due.
+    pub(super) fn linger_no_more(&mut self) {
+        if !self.open.records.is_empty() {
+            self.open.due = Instant::EPOCH;
+        }
+    }
+
     /// V2: batches that come back go before all others, in this order.
     pub(super) fn put_back(&mut self, batches: Vec<SealedBatch<P>>) {
         for batch in batches.into_iter().rev() {

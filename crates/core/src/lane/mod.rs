@@ -217,6 +217,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             Event::Cancel(ticket) => self.cancel(ticket, now),
             Event::Revoke(ticket) => self.revoke(ticket, now),
             Event::Flush => self.intake.flush(),
+            Event::Due => self.intake.linger_no_more(),
             Event::Close { deadline } => self.close(deadline),
             Event::Identity(identity) => self.adopt(identity)?,
             Event::Leader { route, epoch } => self.leader_changed(now, route, epoch),

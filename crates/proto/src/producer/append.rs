@@ -45,7 +45,7 @@ impl<R: Rules> Producer<R> {
             Ok(admitted) => admitted,
             Err(why) => {
                 if why == WhyRefused::Full {
-                    self.all_is_due();
+                    self.linger_no_more();
                 }
                 return Err(Refused { record, why });
             }
@@ -55,7 +55,7 @@ impl<R: Rules> Producer<R> {
         let cost = admitted.cost + RAW_COST;
         if !goes_at_once && !self.budget.fits(cost, self.tickets.bytes_with_next()) {
             // Before anything is asked for: who waits for room tries again at every turn.
-            self.all_is_due();
+            self.linger_no_more();
             return Err(Refused { record, why: WhyRefused::Full });
         }
         let topic = self.cluster.using(known, record.topic(), now);

@@ -334,11 +334,22 @@ impl<R: Rules> Producer<R> {
         self.hurry();
     }
 
-    /// Makes everything due that lingers in lanes.
+    /// Makes everything due that lingers in lanes, in batches of its own.
     fn hurry(&mut self) {
         let now = self.clock.now;
         while let Some(key) = self.lanes.lingering.pop() {
             self.tell(now, key, Event::Flush);
+        }
+    }
+
+    /// The memory is full: nothing lingers, routed or not. While a leader is away room comes record
+    /// by record, and each try finds the memory full: that must not cut what waits into batches of
+    /// one.
+    fn linger_no_more(&mut self) {
+        self.due_before = self.tickets.next();
+        let now = self.clock.now;
+        while let Some(key) = self.lanes.lingering.pop() {
+            self.tell(now, key, Event::Due);
         }
     }
 }

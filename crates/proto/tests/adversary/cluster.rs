@@ -101,7 +101,10 @@ pub struct Cluster {
     pub topics: BTreeMap<String, Topic>,
     /// Logs of topics that were deleted.
     pub gone: Vec<(String, i32, Log)>,
-    pub by_id: bool,
+    /// The newest versions of Produce and Metadata.
+    pub versions: (i16, i16),
+    /// What metadata says of topics instead.
+    pub topic_errors: BTreeMap<String, i16>,
     pub throttle_ms: i32,
     pub trouble: VecDeque<Trouble>,
     /// Nodes that serve what was true then.
@@ -133,11 +136,12 @@ fn topic_id(id: u8) -> String {
 }
 
 impl Cluster {
-    pub fn new(by_id: bool) -> Self {
+    pub fn new(versions: (i16, i16)) -> Self {
         let mut cluster = Self {
             topics: BTreeMap::new(),
             gone: Vec::new(),
-            by_id,
+            versions,
+            topic_errors: BTreeMap::new(),
             throttle_ms: 0,
             trouble: VecDeque::new(),
             stale: BTreeMap::new(),
@@ -262,8 +266,8 @@ impl Cluster {
     }
 
     fn versions(&self, version: i16, correlation: i32, error: i16) -> Bytes {
-        let produce = if self.by_id { 13 } else { 11 };
-        let ours = [(0, 3, produce), (3, 4, 12), (18, 0, 4), (22, 0, 4)];
+        let (produce, metadata) = self.versions;
+        let ours = [(0, 3, produce), (3, 4, metadata), (18, 0, 4), (22, 0, 4)];
         let keys = ours.map(|(key, min, max)| {
             ApiVersion::default().with_api_key(key).with_min_version(min).with_max_version(max)
         });
@@ -295,6 +299,9 @@ impl Cluster {
         let names = request.topics.iter().flatten().filter_map(|topic| topic.name.clone());
         let topics = names.map(|name| {
             let described = MetadataResponseTopic::default().with_name(Some(name.clone()));
+            if let Some(error) = self.topic_errors.get(&*name.0) {
+                return described.with_error_code(*error);
+            }
             let Some((id, partitions)) = told.get(&*name.0) else {
                 return described.with_error_code(3);
             };
@@ -303,10 +310,13 @@ impl Cluster {
                     .with_error_code(if *leader < 0 { 5 } else { 0 })
                     .with_partition_index(index as i32)
                     .with_leader_id(BrokerId(*leader))
-                    .with_leader_epoch(*epoch)
+                    .with_leader_epoch(if version >= 7 { *epoch } else { -1 })
             });
             let described = described.with_partitions(partitions.collect());
-            described.with_topic_id(topic_id(*id).parse().unwrap())
+            match version {
+                10.. => described.with_topic_id(topic_id(*id).parse().unwrap()),
+                _ => described,
+            }
         });
         let brokers = (1..=NODES).filter(|_| !self.forgetful.contains(&node)).map(|node| {
             MetadataResponseBroker::default()
@@ -423,7 +433,7 @@ impl Cluster {
                     .with_error_code(code)
                     .with_base_offset(offset)
                     .with_log_append_time_ms(-1)
-                    .with_log_start_offset(if code == 0 { 0 } else { -1 });
+                    .with_log_start_offset(if code == 0 && *version >= 5 { 0 } else { -1 });
                 if let Some((node, epoch)) = item.hint {
                     let hint = LeaderIdAndEpoch::default()
                         .with_leader_id(BrokerId(node))

@@ -26,8 +26,12 @@ fn places(world: &World, topic: &str, partition: i32) -> Places {
 pub fn judge(world: &World) {
     let mut partitions: BTreeMap<(&str, i32), Vec<Ticket>> = BTreeMap::new();
     for (ticket, sent) in &world.sent {
-        partitions.entry((sent.topic, sent.partition)).or_default().push(*ticket);
+        match sent.partition {
+            Some(partition) => partitions.entry((sent.topic, partition)).or_default().push(*ticket),
+            None => assert!(matches!(told(world, *ticket), Told::NotDelivered), "{ticket}"),
+        }
     }
+    elsewhere(world);
     for ((topic, partition), tickets) in partitions {
         let places = places(world, topic, partition);
         let mut last: BTreeMap<usize, (i64, Ticket)> = BTreeMap::new();
@@ -77,5 +81,17 @@ fn told(world: &World, ticket: Ticket) -> Told {
         (Verdict::Unknown(_), Some(Resolution::NotDelivered(_))) => Told::NotDelivered,
         (Verdict::Unknown(_), Some(Resolution::Never { .. })) => Told::Never,
         other => panic!("{ticket}: {other:?}"),
+    }
+}
+
+/// No record is in a partition that it was not meant for.
+fn elsewhere(world: &World) {
+    for topic in ["x", "y", "z"] {
+        for partition in 0..8 {
+            for ticket in places(world, topic, partition).keys() {
+                let sent = &world.sent[&Ticket(*ticket)];
+                assert_eq!((sent.topic, sent.partition), (topic, Some(partition)), "{ticket}");
+            }
+        }
     }
 }

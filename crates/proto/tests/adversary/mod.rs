@@ -33,11 +33,19 @@ pub struct Link {
     unreported: usize,
 }
 
+impl Link {
+    /// Nothing is on its way to the broker.
+    pub fn is_quiet(&self) -> bool {
+        self.held.is_empty() && self.channel.requests.is_empty()
+    }
+}
+
 /// A record, as its sender sees it.
 #[derive(Debug)]
 pub struct Sent {
     pub topic: &'static str,
-    pub partition: i32,
+    /// Asked for, or chosen.
+    pub partition: Option<i32>,
     pub deadline: u64,
     pub verdict: Option<(u64, Verdict)>,
     pub resolution: Option<Resolution>,
@@ -102,17 +110,18 @@ impl World {
     pub fn send(
         &mut self,
         topic: &'static str,
-        partition: i32,
+        partition: Option<i32>,
         within: u64,
         stamp: Option<i64>,
         size: usize,
     ) -> Option<Ticket> {
         let name = self.producer.stats().counts.accepted;
         let value = format!("{name:.<size$}");
-        let mut record = Record::to(topic)
-            .partition(partition as u32)
-            .deadline(core::time::Duration::from_micros(within))
-            .value(value);
+        let deadline = core::time::Duration::from_micros(within);
+        let mut record = Record::to(topic).deadline(deadline).value(value);
+        if let Some(partition) = partition {
+            record = record.partition(partition as u32);
+        }
         if let Some(stamp) = stamp {
             record = record.timestamp(stamp);
         }
@@ -207,7 +216,7 @@ impl World {
                 let handed = Handed::AtMost(link.handed);
                 self.lose(conn, handed, Loss::Asked, true);
             }
-            Output::Settled(settlement) => self.hear(&settlement.settled),
+            Output::Settled(told) => self.hear(&told.topic, told.partition, &told.settled),
             Output::Notice(notice) => self.notices.push(notice),
             Output::Flushed(id) => {
                 let end = self.flushes[&id];
@@ -219,10 +228,15 @@ impl World {
         }
     }
 
-    fn hear(&mut self, settled: &candor_core::Settled) {
+    fn hear(&mut self, topic: &str, place: Option<i32>, settled: &candor_core::Settled) {
         for (ticket, verdict) in settled.verdicts() {
             let sent = self.sent.get_mut(&ticket).unwrap();
             assert_eq!(sent.verdict, None, "a second verdict for {ticket}");
+            assert!(
+                sent.topic == topic
+                    && (place.is_none() || sent.partition.is_none_or(|it| place == Some(it)))
+            );
+            sent.partition = sent.partition.or(place);
             sent.verdict = Some((self.now, verdict));
             self.due.remove(&(sent.deadline, ticket));
         }
@@ -230,6 +244,7 @@ impl World {
             let sent = self.sent.get_mut(&ticket).unwrap();
             assert!(matches!(sent.verdict, Some((_, Verdict::Unknown(_)))), "{ticket}");
             assert_eq!(sent.resolution, None, "a second resolution for {ticket}");
+            assert!(sent.topic == topic && sent.partition == place, "{ticket}");
             sent.resolution = Some(resolution);
         }
     }
@@ -381,6 +396,7 @@ impl World {
         self.cluster.stale.clear();
         self.cluster.forgetful.clear();
         self.cluster.trouble.clear();
+        self.cluster.topic_errors.clear();
         self.cluster.init_errors.clear();
         self.cluster.throttle_ms = 0;
         self.reports = true;

@@ -222,6 +222,7 @@ impl<F: Flaw> Machine for Serial<F> {
             }
             Event::Cancel(_)
             | Event::Flush
+            | Event::Due
             | Event::Close { .. }
             | Event::LeaderConfirmed { .. }
             | Event::TopicRecreated
