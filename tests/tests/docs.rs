@@ -113,7 +113,8 @@ fn numbers_are_what_the_sources_say() {
         ("verification", format!("seeded plans of {kinds} kinds of faults")),
     ];
     for (page, claim) in claims {
-        assert!(text(&format!("docs/{page}.md")).contains(&claim), "docs/{page}.md: {claim}");
+        let said = text(&format!("docs/{page}.md")).contains(&claim);
+        assert!(said, "docs/{page}.md does not say what is so now: {claim}");
     }
 }
 
@@ -312,7 +313,7 @@ fn what_users_read_names_no_rules_and_has_examples() {
             seen += 1;
             for told in whole.iter().filter(|line| line.trim_start().starts_with("///")) {
                 let rule = told.split(|c: char| !c.is_alphanumeric()).find(|word| is_rule(word));
-                assert_eq!(rule, None, "{file}: {told}");
+                assert_eq!(rule, None, "{file}: users do not know the rules: {told}");
             }
             let sample = whole.iter().any(|line| line.starts_with("/// ```"));
             assert!(sample, "{file}: {line} has no example");
