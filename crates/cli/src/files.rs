@@ -101,6 +101,23 @@ fn open_or_make(path: &Path) -> io::Result<(File, bool)> {
     }
 }
 
+/// Gives a new file the owner and the rights of the one whose place it will take; an error if that
+/// one has other names, under which it would stay as it is.
+#[cfg(unix)]
+pub(crate) fn make_alike(new: &File, old: &std::fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    if old.nlink() > 1 {
+        return Err(io::Error::other("the file has other names"));
+    }
+    fchown(new, Some(old.uid()), Some(old.gid()))?;
+    new.set_permissions(old.permissions())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn make_alike(new: &File, old: &std::fs::Metadata) -> io::Result<()> {
+    new.set_permissions(old.permissions())
+}
+
 /// Whether it is a file with a length, and no pipe, terminal or device.
 fn is_regular(file: &File) -> bool {
     file.metadata().is_ok_and(|about| about.is_file())

@@ -18,7 +18,7 @@ use anyhow::Context;
 use candor_tokio::{Resolution, Verdict};
 use serde::{Deserialize, Serialize};
 
-use crate::files::{Begun, Target};
+use crate::files::{self, Begun, Target};
 use crate::line::Line;
 use crate::window::Heard;
 
@@ -291,18 +291,18 @@ fn take_out_blanks(path: &Path, length: u64) -> io::Result<()> {
     name.push(path.file_name().unwrap_or_default());
     name.push(format!(".{}", std::process::id()));
     let beside = path.with_file_name(name);
-    let copied = copy_without_blanks(&path, &beside, about.permissions())
-        .and_then(|()| fs::rename(&beside, &path));
+    let copied =
+        copy_without_blanks(&path, &beside, &about).and_then(|()| fs::rename(&beside, &path));
     if copied.is_err() {
         let _gone = fs::remove_file(&beside);
     }
     copied
 }
 
-fn copy_without_blanks(from: &Path, to: &Path, rights: fs::Permissions) -> io::Result<()> {
+fn copy_without_blanks(from: &Path, to: &Path, about: &fs::Metadata) -> io::Result<()> {
     let mut lines = BufReader::new(File::open(from)?);
     let mut out = BufWriter::new(File::create_new(to)?);
-    out.get_ref().set_permissions(rights)?;
+    files::make_alike(out.get_ref(), about)?;
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line)? > 0 {
         out.write_all(line.trim_ascii_end())?;

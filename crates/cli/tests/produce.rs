@@ -130,7 +130,8 @@ fn an_unknown_record_is_in_the_ledger_at_once_and_resolved_in_place() {
 #[test]
 fn a_ledger_behind_a_link_stays_there_with_its_rights() {
     use std::os::unix::fs::{PermissionsExt, symlink};
-    let (server, folder) = (cluster(vec![hold(Release::Never)]), Folder::new());
+    let held = |nth| Fault::on_produce(nth, Effect::HoldReply(Release::Never));
+    let (server, folder) = (cluster(vec![held(1), held(2)]), Folder::new());
     let (ledger, link) = (folder.write("ledger", b"of an earlier run\n"), folder.file("link"));
     std::fs::set_permissions(&ledger, PermissionsExt::from_mode(0o640)).unwrap();
     symlink(&ledger, &link).unwrap();
@@ -143,6 +144,15 @@ fn a_ledger_behind_a_link_stays_there_with_its_rights() {
     let text = folder.read("ledger");
     assert!(text.ends_with("}\n") && text.lines().count() == 1, "{text:?}");
     assert_eq!(folder.objects("ledger")[0]["resolution"], json!("never"));
+    // Under another name it would stay as it is: it is left alone, and that is told.
+    std::fs::hard_link(&ledger, folder.file("other")).unwrap();
+    let mut run = produce(&server, TOPIC, &[&times[..], &["--ledger", &link]].concat());
+    run.feed(b"two\n");
+    let ended = run.end();
+    assert!(ended.err.contains("is whole") && ended.err.contains("other names"), "{ended:?}");
+    assert_eq!(folder.read("other"), folder.read("ledger"));
+    assert_eq!(folder.objects("ledger").len(), 1);
+    assert_eq!(folder.names(), ["ledger", "link", "other"], "{ended:?}");
 }
 
 #[cfg(unix)]
