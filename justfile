@@ -42,7 +42,7 @@ swarm *ARGS:
     cargo run --release -p candor-cli -- sim swarm {{ARGS}}
 
 # Every planted bug has to be found, and the tables of the rules have to be true; minutes.
-verify: && planted
+verify:
     cargo test -p candor-core --test traces
     cargo test -p candor-proto --test planted
     cargo test -p candor-driver planted

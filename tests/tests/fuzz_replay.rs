@@ -7,7 +7,7 @@ use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
-use candor_core::rules::{Honest, Rules};
+use candor_core::rules::{ConclusionFacts, Honest, Rules};
 use candor_core::{Instant, Span};
 use candor_fuzz_bodies::{Body, TARGETS, Tally, peer_under, schedule_under, seeds};
 
@@ -203,4 +203,19 @@ impl Rules for Late {
 fn a_late_verdict_is_found() {
     finds("schedule", |data| _ = schedule_under::<Late>(data), "has no verdict");
     finds("peer", |data| _ = peer_under::<Late>(data), "has no verdict");
+}
+
+/// C1 bent: whoever asks what the 0 of a replacement tells is told off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NeverTaken;
+
+impl Rules for NeverTaken {
+    fn conclusive(facts: &ConclusionFacts) -> bool {
+        panic!("{facts:?}")
+    }
+}
+
+#[test]
+fn a_slot_that_is_taken_is_reached() {
+    finds("schedule", |data| _ = schedule_under::<NeverTaken>(data), "ConclusionFacts");
 }

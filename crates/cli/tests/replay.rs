@@ -80,3 +80,19 @@ fn the_demo_draws_a_page() {
     assert!(page.contains("demo-5") && page.contains("as it should"), "{page}");
     assert!(!page.contains("<script"));
 }
+
+#[test]
+fn a_seed_that_fails_draws_a_page_that_names_what_is_wrong() {
+    let folder = Folder::new();
+    let out = folder.file("seed.html");
+    let seed = ["sim", "replay", "0", "--brief", "--html", &out];
+    let fine = candor(&seed).end();
+    assert_eq!(fine.code, Some(0), "{fine:?}");
+    assert!(fs::read_to_string(&out).is_err(), "there is nothing to draw");
+    let ended = candor(&[&seed[..], &["--planted", "NoGate"]].concat()).end();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let wrong = ended.out.lines().find_map(|line| line.strip_prefix("WRONG: ")).unwrap();
+    let page = fs::read_to_string(&out).unwrap();
+    assert!(page.contains(wrong), "{wrong} is not in the page");
+    candor(&["sim", "replay", "0", "--planted", "Nobody"]).end().assert_error(&["planted-bugs.md"]);
+}

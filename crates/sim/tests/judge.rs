@@ -607,3 +607,51 @@ impl Tap for History {
         self
     }
 }
+
+/// V3: an abandon does not wait for what lies behind a refused batch.
+#[test]
+fn what_lies_behind_a_refused_batch_goes_on_after_an_abandon() {
+    let run = |abandoned: bool| {
+        let mut run = Run::new();
+        run.send(&[1, 2, 3]);
+        run.deliver(AT, 0, &[1]);
+        let head = run.offer(seq(1), &[2]);
+        let behind = run.offer(seq(2), &[3]);
+        run.answer(head, Reply::of(87)).tell(&[2], |_| Said::NotDelivered);
+        if abandoned {
+            run.fact(Fact::Abandoned { lane: LANE });
+        }
+        run.deliver(Shape { epoch: 1, ..AT }, 1, &[3]);
+        run.answer(behind, Reply::of(45));
+        run.history
+    };
+    clean(&run(true));
+    convicts(&run(false), Class::EarlyBump, 3);
+}
+
+#[test]
+fn an_abandon_has_everything_in_doubt_told_at_once() {
+    let run = |abandoned: bool, later: u64| {
+        let mut run = Run::new();
+        run.send(&[1, 2, 3]);
+        run.deliver(AT, 0, &[1]);
+        let doubt = run.offer(seq(1), &[2]);
+        if abandoned {
+            run.fact(Fact::Abandoned { lane: LANE });
+            run.now += later;
+        }
+        run.now -= 1;
+        run.tell(&[2], |_| Said::Unknown);
+        run.end(doubt, false).resolve(2, Said::Unknown);
+        run.deliver(Shape { epoch: 1, connection: 2, ..AT }, 1, &[3]);
+        run.history
+    };
+    clean(&run(true, 0));
+    convicts(&run(true, 1), Class::Late, 2);
+    convicts(&run(false, 0), Class::Hasty, 2);
+    // Not told at all, and left behind.
+    let mut untold = run(true, 0);
+    let at = position(&untold, |fact| matches!(fact, Fact::Verdict { record: 2, .. }));
+    untold.entries.remove(at);
+    convicts(&untold, Class::EarlyBump, 2);
+}

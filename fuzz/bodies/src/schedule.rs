@@ -28,8 +28,8 @@ const CODES: [i16; 24] =
     [0, 0, 0, 2, 3, 5, 6, 7, 10, 13, 18, 19, 29, 45, 45, 46, 47, 56, 59, 59, 67, 87, 100, -1];
 
 /// The first bytes configure a lane, the others say what happens to it: records, answers in any
-/// order and of any content, leaders that move, time, and calls that the contract forbids, which
-/// must be refused and change nothing.
+/// order and of any content, leaders that move, time, a caller that cancels, revokes and abandons, and
+/// calls that the contract forbids, which must be refused and change nothing.
 ///
 /// At most five batches of an identity are in doubt at once (S5). Every record has one verdict, no later than it is
 /// due, and every `Unknown` one resolution, by the end of a close.
@@ -320,16 +320,25 @@ impl<R: Rules> World<R> {
         match byte % 8 {
             0..=3 => {
                 let ticket = Ticket((byte >> 3).into());
-                self.tell(Event::Cancel(ticket));
-                if let Some(sent) = self.records.get_mut(&ticket) {
-                    sent.deadline = sent.deadline.min(self.now);
-                }
+                self.give_up(ticket, Event::Cancel(ticket));
             }
             4 => self.tell(Event::TopicRecreated),
             5 => self.tell(Event::Shed),
             6 => self.tell(Event::LeaderConfirmed { epoch: LeaderEpoch(self.epoch) }),
             _ if byte > 240 => self.close(Span::from_millis(u64::from(byte) * 8)),
-            _ => {}
+            _ if byte < 16 => self.tell(Event::Abandon),
+            _ => {
+                let ticket = Ticket((byte >> 3).into());
+                self.give_up(ticket, Event::Revoke(ticket));
+            }
+        }
+    }
+
+    /// Nobody waits for this record any more.
+    fn give_up(&mut self, ticket: Ticket, event: Event<'_, Counted>) {
+        self.tell(event);
+        if let Some(sent) = self.records.get_mut(&ticket) {
+            sent.deadline = sent.deadline.min(self.now);
         }
     }
 

@@ -320,6 +320,22 @@ fn schedules() -> Vec<Seed> {
         ),
         one("forgotten", [0, 0], &after(&[0, 3, 4, 13, 0, 0, 15, 255, 17, 10, 4])),
         one("misuse", [0, 0], &after(&[22, 9, 0, 22, 9, 1, 22, 9, 2, 22, 9, 3, 23, 0])),
+        // Ticket 2 is in doubt and revoked: two others take its slot, or it turns out written.
+        one(
+            "revoked-slot-is-taken",
+            [6, 0],
+            &after(&[0, 3, 4, 8, 0, 0, 3, 4, 13, 0, 0, 20, 23, 0, 3, 0, 3, 17, 2, 15, 0, 4, 8, 0]),
+        ),
+        one(
+            "revoked-and-delivered",
+            [6, 0],
+            &after(&[
+                0, 3, 4, 8, 0, 0, 3, 4, 13, 0, 0, 20, 23, 0, 3, 0, 3, 17, 2, 15, 0, 4, 10, 13, 0,
+                4, 15, 0, 4, 8, 0,
+            ]),
+        ),
+        one("revoked-before-it-is-offered", [0, 0], &after(&[0, 3, 0, 3, 20, 23, 4, 8, 0])),
+        one("abandoned", [0, 0], &after(&[0, 3, 4, 0, 3, 4, 20, 7, 8, 0, 13, 0, 0, 4, 8, 0])),
         one("stops", [16, 0], &after(&[0, 3, 4, 12, 0, 0, 0, 0, 0, 0, 0, 0, 3, 4])),
     ]
 }

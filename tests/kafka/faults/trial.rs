@@ -104,6 +104,7 @@ impl Trial {
                 | Fact::Stall { .. }
                 | Fact::Notice { .. }
                 | Fact::Disturbed { .. }
+                | Fact::Abandoned { .. }
                 | Fact::Offered { .. }
                 | Fact::Answered { .. }
                 | Fact::Ended { .. }

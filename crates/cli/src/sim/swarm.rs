@@ -1,6 +1,7 @@
 //! `candor sim swarm`: seeds by the thousand, each a world of its own, judged.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -16,7 +17,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use crate::ending::Ending;
-use crate::output::{Format, complain, count, grouped, say, say_json};
+use crate::output::{Format, complain, count, grouped, page_target, say, say_json, write_page};
 use crate::produce::duration;
 
 /// Run the whole producer against brokers, networks and callers that do anything, in virtual time.
@@ -48,6 +49,9 @@ pub(crate) struct Args {
     /// Instead: hunt planted bugs, each in so many seeds at most.
     #[arg(long, value_name = "SEEDS", conflicts_with_all = ["seeds", "budget", "profile", "calm"])]
     planted: Option<u64>,
+    /// If a seed fails: draw the partition of the first finding of the first such seed into this file.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["calm", "planted"])]
+    html: Option<PathBuf>,
     /// The form of the summary.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -74,6 +78,7 @@ pub(crate) fn main(args: &Args) -> anyhow::Result<Ending> {
     if let Some(seeds) = args.planted {
         return hunt(seeds, args.threads());
     }
+    let target = page_target(args.html.as_deref(), [])?;
     let extent = match (args.seeds, args.budget) {
         (Some(0), _) => bail!("no seeds are nothing to run: give --seeds 1 at least"),
         (Some(seeds), _) => Extent::Seeds(seeds),
@@ -94,6 +99,11 @@ pub(crate) fn main(args: &Args) -> anyhow::Result<Ending> {
     match args.format {
         Format::Text => say(&summary.to_string())?,
         Format::Json => say_json(&Told::of(&summary))?,
+    }
+    let shrunk = summary.shrunk.as_ref().map(|shrunk| &shrunk.report);
+    let failure = shrunk.or_else(|| summary.failures.first());
+    if let (Some(target), Some(page)) = (target, failure.and_then(|report| report.page.as_ref())) {
+        write_page(target, page)?;
     }
     Ok(Ending::well_if(summary.is_well()))
 }

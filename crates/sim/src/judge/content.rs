@@ -29,6 +29,8 @@ pub(super) struct Content {
     pub(super) taken: bool,
     /// It was not written when its epoch ended, and that epoch is never used again.
     pub(super) freed: bool,
+    /// The caller gave it up while it was in doubt.
+    pub(super) abandoned: bool,
     /// Answers showed that the log moved past what was acknowledged while this was in doubt.
     pub(super) purged: bool,
     /// The same, since its first offer: a producer that reads S20 literally does not resend it.

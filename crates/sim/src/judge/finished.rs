@@ -179,6 +179,7 @@ impl<'h> Court<'h> {
                 self.lane(*lane).noticed(*notice);
             }
             Fact::Disturbed { lane } => self.lane(*lane).disturbed(),
+            Fact::Abandoned { lane } => self.lane(*lane).abandoned(at),
             Fact::Offered { lane, attempt } => {
                 self.offers.insert((*lane, attempt.id), attempt.records.clone());
                 let found = self.lane(*lane).offered(at, attempt);
@@ -346,9 +347,10 @@ pub fn slice(history: &History, finding: &Finding) -> Vec<String> {
             Fact::Answered { lane, attempt, .. } | Fact::Ended { lane, attempt, .. } => {
                 attempts.contains(&(*lane, *attempt))
             }
-            Fact::Notice { lane, .. } | Fact::Disturbed { lane } | Fact::Routed { lane, .. } => {
-                Some(*lane) == finding.lane
-            }
+            Fact::Notice { lane, .. }
+            | Fact::Disturbed { lane }
+            | Fact::Abandoned { lane }
+            | Fact::Routed { lane, .. } => Some(*lane) == finding.lane,
             Fact::Closing { .. } | Fact::Killed { .. } | Fact::Stall { .. } => true,
         };
         if shown {

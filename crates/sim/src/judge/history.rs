@@ -77,6 +77,11 @@ pub enum Fact {
         /// Which.
         record: u64,
     },
+    /// The caller gives up what is in doubt in a lane.
+    Abandoned {
+        /// Which lane.
+        lane: Lane,
+    },
     /// The producer is closing and must have told everything by `due`.
     Closing {
         /// Which producer.

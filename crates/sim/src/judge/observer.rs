@@ -166,6 +166,14 @@ impl Observer {
         self.ledger.hurry(record, now);
     }
 
+    /// The caller gives up what is in doubt in this lane: all of it is to be told now, but for what
+    /// lies behind a slot that nothing fills (V3).
+    pub fn abandoned(&mut self, now: u64) {
+        for record in self.wire.abandoned() {
+            self.ledger.hurry(record, now);
+        }
+    }
+
     /// The caller wants every verdict by `due`.
     pub fn closing(&mut self, due: u64) {
         self.closing = true;

@@ -12,6 +12,8 @@ use super::ledger::Ledger;
 use super::memory::Memory;
 use super::observer::Settings;
 
+mod asked;
+
 /// One offer of a batch to one connection, as raw numbers.
 ///
 /// ```
@@ -224,7 +226,7 @@ impl Wire {
                     return Err(Anomaly::new(Class::EarlyBump).record(left).other(record));
                 }
                 for at in 0..self.contents.len() {
-                    self.contents[at].1.freed = self.not_written(at);
+                    self.contents[at].1.freed = self.not_written(at) || self.put_back(at, ledger);
                 }
                 self.next = self.settings.origin;
             }
@@ -243,7 +245,9 @@ impl Wire {
 
     /// A record in doubt of the current identity that was told nothing yet.
     fn left_behind(&self, ledger: &Ledger) -> Option<u64> {
-        let settled = |at: usize| self.contents[at].1.appended || self.not_written(at);
+        let settled = |at: usize| {
+            self.contents[at].1.appended || self.not_written(at) || self.put_back(at, ledger)
+        };
         (0..self.contents.len())
             .filter(|&at| !settled(at))
             .flat_map(|at| &self.contents[at].1.records)
@@ -439,6 +443,7 @@ impl Wire {
             corrupt: 0,
             taken: false,
             freed: false,
+            abandoned: false,
             purged: false,
             cautious: false,
         };
@@ -487,16 +492,21 @@ impl Wire {
 
     /// It lies behind a slot that nothing fills, and nobody is awaited any more (V2, V3).
     fn unreachable(&self, at: usize) -> bool {
-        let (serial, content) = &self.contents[at];
-        let awaited = self.open.iter().any(|open| open.current && open.content == *serial);
-        !awaited
-            && (0..at).any(|before| {
-                let other = &self.contents[before].1;
-                other.identity == content.identity
-                    && !other.replacement
-                    && self.all_refused(before)
-                    && !self.overtaken(before)
-            })
+        let serial = self.contents[at].0;
+        let awaited = self.open.iter().any(|open| open.current && open.content == serial);
+        !awaited && self.lies_behind_a_gap(at)
+    }
+
+    /// Something before it in its epoch was refused, and nothing is written behind that.
+    fn lies_behind_a_gap(&self, at: usize) -> bool {
+        let identity = self.contents[at].1.identity;
+        (0..at).any(|before| {
+            let other = &self.contents[before].1;
+            other.identity == identity
+                && !other.replacement
+                && self.all_refused(before)
+                && !self.overtaken(before)
+        })
     }
 
     /// Batches from the oldest unsettled to the newest offered, in the current identity (S5).
@@ -629,22 +639,6 @@ impl Wire {
         }
     }
 
-    /// Whether the wire leaves room for an honest `Unknown` of this record (CHK-8).
-    pub(super) fn leaves_doubt(&self, record: u64) -> bool {
-        self.muddled
-            || (0..self.contents.len()).any(|at| {
-                self.contents[at].1.records.contains(&record)
-                    && !self.contents[at].1.appended
-                    && (self.contents[at].1.doubt || self.is_open(at))
-            })
-    }
-
-    /// Whether an attempt of this record is still to be answered.
-    pub(super) fn is_awaited(&self, record: u64) -> bool {
-        (0..self.contents.len())
-            .any(|at| self.holds(at, record) && !self.is_out_of_the_way(at) && self.is_open(at))
-    }
-
     fn holds(&self, at: usize, record: u64) -> bool {
         self.contents[at].1.records.contains(&record)
     }
@@ -653,53 +647,6 @@ impl Wire {
     /// with it, or its slot was taken.
     fn is_out_of_the_way(&self, at: usize) -> bool {
         self.contents[at].1.freed || self.contents[at].1.taken
-    }
-
-    /// K5: a record that was not asked for in two whole passes. What gave up its slot is not asked for,
-    /// nor what stands behind it (V2): some record of it was refused and told so.
-    pub(super) fn asked_too_seldom(&self, ledger: &Ledger) -> Option<u64> {
-        let identity = self.current_identity();
-        let told = |record: &u64| ledger.verdict(*record) == Some(Said::NotDelivered);
-        let (_, content) = (0..self.contents.len())
-            .filter(|at| self.contents[*at].1.identity == identity)
-            .take_while(|at| {
-                !(self.all_refused(*at) && self.contents[*at].1.records.iter().any(told))
-            })
-            .map(|at| &self.contents[at])
-            .find(|(_, content)| !content.appended && content.asked < 2)?;
-        content.records.first().copied().filter(|_| !self.muddled)
-    }
-
-    /// Whether some answer cast doubt on the broker's memory of us.
-    pub(super) fn is_upset(&self) -> bool {
-        self.upset || self.muddled
-    }
-
-    /// Whether some answer refused a batch of this record for good.
-    pub(super) fn is_refused_for_good(&self, record: u64) -> bool {
-        let mine = |(_, content): &&(u64, Content)| content.records.contains(&record);
-        self.muddled || self.contents.iter().filter(mine).any(|(_, content)| content.permanent)
-    }
-
-    /// Whether a batch behind this record's was answered 0, so that doubt about it may be told.
-    pub(super) fn is_overtaken(&self, record: u64) -> bool {
-        (0..self.contents.len())
-            .any(|at| self.contents[at].1.records.contains(&record) && self.overtaken(at))
-    }
-
-    /// Whether the broker may have forgotten us: nothing is resent then, and V3 concludes nothing.
-    pub(super) fn may_be_forgotten(&self, now: u64) -> bool {
-        let identity = self.current_identity();
-        let cautious = |(_, content): &(u64, Content)| {
-            content.identity == identity && content.cautious && !content.appended
-        };
-        self.is_stale(now)
-            || self.memory.was_known_until(now, &self.settings)
-            || self.contents.iter().any(cautious)
-    }
-
-    pub(super) fn is_muddled(&self) -> bool {
-        self.muddled
     }
 
     /// Forgets what can no longer convict anybody.
@@ -738,7 +685,7 @@ impl Wire {
         (self.identities.len() - content.identity).hash(into);
         (content.first, content.count, content.hash).hash(into);
         (content.replacement, content.doubt, content.appended).hash(into);
-        (content.taken, content.freed).hash(into);
+        (content.taken, content.freed, content.abandoned).hash(into);
         // A refusal for good explains a verdict that is still to come.
         if content.records.iter().any(|&record| ledger.verdict(record).is_none()) {
             (content.permanent, content.corrupt).hash(into);

@@ -53,6 +53,10 @@ pub enum Step {
     },
     /// The caller no longer waits for one of the records.
     Cancel(u8),
+    /// One of the records shall never be written, or be known to be.
+    Revoke(u8),
+    /// What is in doubt is given up.
+    Abandon,
     /// The lane may offer a batch, if it has one.
     Offer,
     /// One of the open attempts is answered.
@@ -123,12 +127,14 @@ pub fn steps() -> impl Strategy<Value = Step> {
             .prop_map(|(attempt, partly)| Step::Lost { attempt, partly }),
         1 => (0..3_u8).prop_map(Step::Handed),
         1 => (0..8_u8).prop_map(Step::Cancel),
+        2 => (0..8_u8).prop_map(Step::Revoke),
         1 => Just(Step::LeaderMoved),
         1 => Just(Step::NoLeader),
         1 => Just(Step::Confirmed),
         1 => Just(Step::Hold),
         1 => Just(Step::Release),
         1 => prop_oneof![5 => Just(Step::Sleep), 1 => Just(Step::Recreated), 1 => Just(Step::Shed)],
+        1 => prop_oneof![2 => Just(Step::Sleep), 1 => Just(Step::Abandon)],
         1 => prop_oneof![5 => Just(Step::Sleep), 1 => (0..3_000_u64).prop_map(Step::Close)],
     ];
     prop_oneof![3 => calm, 1 => rough]
@@ -225,6 +231,8 @@ impl Player {
             }
             Step::Answer { .. }
             | Step::Cancel(_)
+            | Step::Revoke(_)
+            | Step::Abandon
             | Step::Handed(_)
             | Step::Lost { .. }
             | Step::Reconnected
@@ -256,6 +264,8 @@ impl Player {
     fn event(&mut self, step: &Step) -> Option<Event<'static, Counted>> {
         Some(match step {
             Step::Cancel(ticket) => Event::Cancel(Ticket(u64::from(*ticket))),
+            Step::Revoke(ticket) => Event::Revoke(Ticket(u64::from(*ticket))),
+            Step::Abandon => Event::Abandon,
             Step::Answer { attempt, code } => {
                 let response = match code {
                     0 => {

@@ -68,6 +68,10 @@ pub(super) struct Book {
     tickets: Vec<u64>,
     pub(super) untold: BTreeSet<u64>,
     pub(super) unresolved: BTreeSet<u64>,
+    /// Records that were revoked.
+    pub(super) revoked: BTreeSet<u64>,
+    /// Records that the producer says have their last word, which is to be told at once.
+    pub(super) over: Vec<u64>,
     pub(super) complaints: Vec<Complaint>,
     pub(super) troubles: TroubleCounts,
     /// Lanes of which something was ended for reasons that the wire does not show.
@@ -100,6 +104,8 @@ impl Book {
             tickets: Vec::new(),
             untold: BTreeSet::new(),
             unresolved: BTreeSet::new(),
+            revoked: BTreeSet::new(),
+            over: Vec::new(),
             complaints: Vec::new(),
             troubles: TroubleCounts::default(),
             hidden: BTreeSet::new(),

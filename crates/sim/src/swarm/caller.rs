@@ -13,9 +13,17 @@ use super::rows::{Rule, Trouble};
 use super::scenario::{Dice, MS, SECOND};
 use super::tally::count;
 use super::world::{Event, World};
-use crate::judge::{Class, Fact};
+use crate::judge::{Class, Fact, Lane};
 
 const HOUR_MS: i64 = 3_600_000;
+/// In how many of a thousand turns a record is revoked, where that happens at all.
+const REVOKES: u32 = 100;
+/// Of a thousand batches that a lost connection leaves in doubt, how many are revoked at once.
+const REGRETS: u32 = 400;
+/// Of a thousand of those, before how many somebody deletes what the partition holds.
+const DELETED_FIRST: u32 = 400;
+/// In how many turns of a thousand a partition is abandoned.
+const ABANDONS: u32 = 20;
 
 /// A record to be sent.
 struct Draft {
@@ -59,6 +67,18 @@ impl<R: Rules> World<R> {
         let pause = self.scenario.pause.unwrap_or(spread);
         let after = self.rng.about(pause);
         self.schedule(after, Event::Caller);
+        if self.wishes(Trouble::Revoke, REVOKES) {
+            self.revoke_some();
+        }
+        if self.wishes(Trouble::Abandon, ABANDONS) {
+            self.abandon_some();
+        }
+    }
+
+    /// Whether the caller gives up something in this turn, so many times of a thousand.
+    fn wishes(&mut self, trouble: Trouble, permille: u32) -> bool {
+        let wanted = self.rough && self.scenario.has(trouble) && self.rng.permille(permille);
+        wanted && self.befalls(trouble)
     }
 
     /// Sends some records to one partition, each in a batch of its own, where something awaits them.
@@ -265,6 +285,73 @@ impl<R: Rules> World<R> {
         let believed = self.clock.believed();
         self.book.fact(self.clock.now, believed, Fact::Cancelled { record });
         self.producer.cancel(now, ticket);
+    }
+
+    /// Some record shall never be written, or be known to be: one that is unknown, or one of which
+    /// something was offered, or any.
+    fn revoke_some(&mut self) {
+        let unknown: Vec<u64> = self.book.unresolved.iter().copied().collect();
+        let offered = self.links.values().flat_map(|link| &link.offered);
+        let offered = offered.flat_map(|one| one.records.iter().copied());
+        let offered: Vec<u64> = offered.filter(|it| self.book.untold.contains(it)).collect();
+        let untold: Vec<u64> = self.book.untold.iter().copied().collect();
+        let wanted = match self.rng.u32(0..10) {
+            0..=3 => [unknown, offered, untold],
+            4..=7 => [offered, unknown, untold],
+            _ => [untold, offered, unknown],
+        };
+        let from = wanted.iter().find(|some| !some.is_empty());
+        if let Some(record) = from.and_then(|some| self.rng.pick(some)) {
+            self.revoke(record);
+        }
+    }
+
+    /// What a lost connection leaves in doubt is revoked while the lane looks for another one (C1).
+    pub(super) fn regret(&mut self, lane: Lane, records: &[u64]) {
+        if !self.wishes(Trouble::Revoke, REGRETS) {
+            return;
+        }
+        if self.scenario.has(Trouble::Deleted) && self.rng.permille(DELETED_FIRST) {
+            self.schedule(0, Event::Purge(lane));
+        }
+        let open = |record: &&u64| {
+            self.book.untold.contains(record) || self.book.unresolved.contains(record)
+        };
+        if let Some(record) = records.iter().find(open).copied() {
+            self.revoke(record);
+        }
+    }
+
+    fn revoke(&mut self, record: u64) {
+        let Some(ticket) = self.book.ticket(record) else { return };
+        self.trouble(Trouble::Revoke, format_args!("record {record}"));
+        let (now, believed) = (self.clock.tell(), self.clock.believed());
+        if self.book.untold.contains(&record) {
+            // Its verdict is due as after a cancel.
+            self.book.fact(self.clock.now, believed, Fact::Cancelled { record });
+        }
+        self.book.revoked.insert(record);
+        if let Err(ended) = self.producer.revoke(now, ticket) {
+            self.book.line(self.clock.now, format_args!("{ended}"));
+            self.book.over.push(record);
+        }
+    }
+
+    /// What is in doubt on some partition is given up.
+    fn abandon_some(&mut self) {
+        let unknown: Vec<u64> = self.book.unresolved.iter().copied().collect();
+        let from = if unknown.is_empty() { &self.book.untold } else { &self.book.unresolved };
+        let all: Vec<u64> = from.iter().copied().collect();
+        let Some(record) = self.rng.pick(&all) else { return };
+        let Some(home) = self.book.lane(record).filter(|lane| lane.partition >= 0) else { return };
+        let name = self.scenario.topics[home.topic as usize].name.clone();
+        self.trouble(Trouble::Abandon, format_args!("{home}"));
+        let (now, believed) = (self.clock.tell(), self.clock.believed());
+        self.book.fact(self.clock.now, believed, Fact::Abandoned { lane: home });
+        match self.producer.abandon(now, &name, home.partition) {
+            Ok(()) => count(Rule::AbandonedByCaller),
+            Err(unused) => self.book.line(self.clock.now, format_args!("{unused}")),
+        }
     }
 
     /// The caller closes the producer, giving it so long.

@@ -295,6 +295,7 @@ impl<R: Rules> World<R> {
             | Fact::Stall { .. }
             | Fact::Notice { .. }
             | Fact::Disturbed { .. }
+            | Fact::Abandoned { .. }
             | Fact::Offered { .. }
             | Fact::Answered { .. }
             | Fact::Ended { .. }

@@ -1,6 +1,6 @@
 //! Planted bugs: what a swarm that finds nothing must be able to find.
 
-use candor_core::rules::Rules;
+use candor_core::rules::{CutFacts, Rules};
 use candor_core::{LeaderEpoch, Span};
 
 use super::run::{Options, Report, run_with};
@@ -52,6 +52,12 @@ plants! {
     UnknownsHoldAll {
         fn unknown_share(memory: usize) -> usize {
             memory
+        }
+    }
+    /// Replacements of any size.
+    AnyCut {
+        fn cut_is_legal(facts: &CutFacts<'_>) -> bool {
+            facts.count > 0
         }
     }
     /// Nobody waits until bytes are sent.

@@ -109,6 +109,8 @@ rows! {
         HostStall = "host stalls";
         Neighbour = "another producer writes";
         CloseInTrouble = "close in trouble";
+        Revoke = "revoke";
+        Abandon = "abandon";
     }
 }
 
@@ -199,10 +201,35 @@ rows! {
         GoesAlone = "L7 alone after two losses";
         TimeoutShort = "L9 the deadline bounds it";
         TimeoutHalf = "L9 half the request timeout";
+        MayRevoke = "C1 may be contested";
+        MayNotRevoke = "C1 may not be contested";
+        Conclusive = "C1 a 0 that concludes";
+        Inconclusive = "C1 a 0 that concludes nothing";
+        SameSize = "C2 no cut of the same size";
+        OpensTheWay = "C2 no cut that opens the way";
+        OtherContent = "S4 no cut of an earlier size";
+        NoLegalCut = "C3 no legal cut";
+        GoesAlong = "C3 a record goes along";
+        StaysOut = "C3 a told record stays out";
+        ReplacementOffered = "C2 a replacement is offered";
+        AskContested = "C4 the contested one is asked";
+        AskAgain = "C4 the replacement again";
+        ReplacementOver = "C4 the replacement is over";
+        SlotTaken = "C5 the slot is taken";
+        RevokedDelivered = "C5 revoked and delivered";
+        RevokedNever = "C5 revoked and never known";
+        AbandonedByCaller = "L4 abandoned by its caller";
         Unrouted = "U1 unrouted, expired";
         Routed = "U1 unrouted, then routed";
         Grown = "U2 a new partition is used";
         WindowFull = "U3 the window is full";
+    }
+}
+
+impl Trouble {
+    /// Whether it is a wish about what is in doubt: to revoke (C), or to abandon.
+    pub(super) const fn is_contest(self) -> bool {
+        matches!(self, Self::Revoke | Self::Abandon)
     }
 }
 

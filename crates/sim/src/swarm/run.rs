@@ -17,6 +17,7 @@ use super::verdicts::Verdicts;
 use super::world::{Event, World};
 use crate::broker::Profile;
 use crate::judge::{Class, Said};
+use crate::timeline::Page;
 
 /// How often a fresh record is sent to every partition before one must be delivered.
 const ROUNDS: u32 = 3;
@@ -68,6 +69,8 @@ pub struct Report {
     pub excused: usize,
     /// The part of the history that the first finding is about.
     pub slice: Vec<String>,
+    /// The history of the first finding's partition, drawn.
+    pub page: Option<Page>,
     /// Everything that happened, if asked for.
     pub timeline: Vec<String>,
     /// What befell the producer.
@@ -192,6 +195,7 @@ pub(super) fn report_of_nothing(seed: u64, profile: Profile, options: &Options) 
         keep: options.keep.clone(),
         excused: 0,
         slice: Vec::new(),
+        page: None,
         timeline: Vec::new(),
         troubles: TroubleCounts::default(),
         rules: RuleCounts::default(),

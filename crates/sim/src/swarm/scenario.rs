@@ -21,6 +21,11 @@ pub(super) const HOUR: u64 = 3_600 * SECOND;
 /// When runs begin: 2023-11-14, in microseconds since the Unix epoch.
 pub(super) const BEGIN: u64 = 1_700_000_000 * SECOND;
 
+/// How many of a thousand scenarios have a caller that revokes, and how many one that abandons.
+const CONTESTED: u32 = 400;
+/// In how many of a thousand of those that revoke somebody deletes records.
+const DELETED_AS_WELL: u32 = 250;
+
 /// How rough a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weather {
@@ -126,8 +131,18 @@ impl Scenario {
             Weather::Mild => (250, 60, 2 * SECOND),
             Weather::Wild => (500, 200, 400 * MS),
         };
+        let (contests, others): (Vec<_>, Vec<_>) =
+            Trouble::ALL.iter().copied().partition(|trouble| trouble.is_contest());
         let mut troubles: Vec<Trouble> =
-            Trouble::ALL.iter().copied().filter(|_| rng.permille(share)).collect();
+            others.into_iter().filter(|_| rng.permille(share)).collect();
+        // Beside all other draws, which many seeds of the tables depend on.
+        let mut wishes = Rng::with_seed(rng.clone().u64(..));
+        troubles.extend(contests.into_iter().filter(|_| wishes.permille(CONTESTED)));
+        // What a 0 in a revoked record's place tells depends on where the log begins (C1).
+        let deletes = troubles.contains(&Trouble::Revoke) && wishes.permille(DELETED_AS_WELL);
+        if deletes && !troubles.contains(&Trouble::Deleted) {
+            troubles.push(Trouble::Deleted);
+        }
         // A lie shows where a batch is answered twice.
         let lies = troubles.contains(&Trouble::Lie);
         if lies {

@@ -12,7 +12,7 @@ use super::rows::{Rule, RuleCounts, Trouble, TroubleCounts};
 use super::run::{Options, Report, profile_name, run_with};
 use super::scenario::PROFILES;
 use super::shrink::{SHRINK_RUNS, Shrunk, shrink};
-use super::verdicts::Verdicts;
+use super::verdicts::{Never, Verdicts};
 use crate::broker::Profile;
 
 /// From so many seeds on, a cell of the matrices that is empty is a failure.
@@ -293,9 +293,9 @@ impl Summary {
             self.verdicts.turned_not_delivered,
             never.all()
         )?;
-        for (reason, records) in never.by_reason() {
-            let share = records as f64 * 100.0 / accepted.max(1) as f64;
-            writeln!(f, "  never, {reason:<18} {records:>8} {share:>7.3} % of all records")?;
+        for ((reason, records), why) in never.by_reason().iter().zip(Never::explained()) {
+            let share = *records as f64 * 100.0 / accepted.max(1) as f64;
+            writeln!(f, "  never, {reason:<15} {records:>8} {share:>7.3} % of all records; {why}")?;
         }
         writeln!(f, "latest verdict: {latest} us behind its deadline (virtual time)")
     }

@@ -23,6 +23,8 @@ thread_local! {
     static COUNTS: RefCell<[u64; Rule::COUNT]> = const { RefCell::new([0; Rule::COUNT]) };
     static CLIMB: Cell<Option<i16>> = const { Cell::new(None) };
     static ORIGIN: Cell<i32> = const { Cell::new(0) };
+    /// A batch may be contested, and no cut was legal so far.
+    static UNCUT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Starts to count anew. `climb`: the second epoch of every lane is this one, near the last. `origin`:
@@ -31,6 +33,7 @@ pub(super) fn begin(climb: Option<i16>, origin: i32) {
     COUNTS.with(|counts| *counts.borrow_mut() = [0; Rule::COUNT]);
     CLIMB.set(climb);
     ORIGIN.set(origin);
+    UNCUT.set(false);
 }
 
 /// What was counted.
@@ -322,28 +325,42 @@ impl<R: Rules> Rules for Counting<R> {
         timeout
     }
 
-    fn window_has_room(unsent: usize, write_window: usize) -> bool {
-        unless(R::window_has_room(unsent, write_window), Rule::WindowFull)
-    }
-
     fn may_revoke(facts: &RevokeFacts) -> bool {
-        R::may_revoke(facts)
+        // The cuts of the batch that was asked for before were all asked for by now (C3).
+        let may = R::may_revoke(facts);
+        if_so(UNCUT.replace(may), Rule::NoLegalCut);
+        either(may, Rule::MayRevoke, Rule::MayNotRevoke)
     }
 
     fn cut_is_legal(facts: &CutFacts<'_>) -> bool {
-        R::cut_is_legal(facts)
+        let legal = R::cut_is_legal(facts);
+        if legal {
+            UNCUT.set(false);
+        } else if facts.count == facts.contested_count {
+            count(Rule::SameSize);
+        } else if facts.other_contents.contains(&facts.count) {
+            count(Rule::OtherContent);
+        } else {
+            count(Rule::OpensTheWay);
+        }
+        legal
     }
 
     fn goes_into_replacement(has_verdict: bool) -> bool {
-        R::goes_into_replacement(has_verdict)
+        either(R::goes_into_replacement(has_verdict), Rule::GoesAlong, Rule::StaysOut)
     }
 
     fn conclusive(facts: &ConclusionFacts) -> bool {
-        R::conclusive(facts)
+        either(R::conclusive(facts), Rule::Conclusive, Rule::Inconclusive)
     }
 
     fn after_replacement(class: Class, permanent: bool) -> AfterReplacement {
-        R::after_replacement(class, permanent)
+        let then = R::after_replacement(class, permanent);
+        count(match then {
+            AfterReplacement::AskContested => Rule::AskContested,
+            AfterReplacement::AskAgain => Rule::AskAgain,
+        });
+        then
     }
 
     fn replacement_not_written(
@@ -351,7 +368,12 @@ impl<R: Rules> Rules for Counting<R> {
         open_attempts: usize,
         contested_written: bool,
     ) -> bool {
-        R::replacement_not_written(standing, open_attempts, contested_written)
+        let over = R::replacement_not_written(standing, open_attempts, contested_written);
+        if_so(over, Rule::ReplacementOver)
+    }
+
+    fn window_has_room(unsent: usize, write_window: usize) -> bool {
+        unless(R::window_has_room(unsent, write_window), Rule::WindowFull)
     }
 
     fn may_repeat_in_request() -> bool {

@@ -16,6 +16,7 @@ use crate::judge::{
     Class, Entry, Fact, Finding, History, Lane, Log, LogBatch, LogIs, Noticed, Said, Settings,
     Stored, judge, slice,
 };
+use crate::timeline::{Ending, Page};
 
 /// Judges a run that is over.
 pub(super) fn judge_world<R: Rules>(world: &mut World<R>, mut report: Report) -> Report {
@@ -36,8 +37,17 @@ pub(super) fn judge_world<R: Rules>(world: &mut World<R>, mut report: Report) ->
             let history = history_of(world, lane.topic, &entries);
             let blame = crate::judge::Blame::Client;
             let anomaly = complaint.anomaly.record(record);
-            report.slice = slice(&history, &Finding { lane: Some(lane), anomaly, blame });
+            let finding = Finding { lane: Some(lane), anomaly, blame };
+            report.slice = slice(&history, &finding);
+            draw(&history, Some(lane), &complaint_line(complaint), &mut report);
         }
+    }
+    if report.page.is_none()
+        && let Some(line) = report.anomalies.first().cloned()
+    {
+        // Nothing names a partition: all that went on is drawn.
+        let history = history_of(world, 0, &entries);
+        draw(&history, None, &line, &mut report);
     }
     report.trace = world.book.hash();
     report.troubles = world.book.troubles.clone();
@@ -46,12 +56,26 @@ pub(super) fn judge_world<R: Rules>(world: &mut World<R>, mut report: Report) ->
     report
 }
 
+/// Draws the history of the first finding.
+fn draw(history: &History, lane: Option<Lane>, line: &str, report: &mut Report) {
+    if report.page.is_some() {
+        return;
+    }
+    let title = format!("seed {}", report.seed);
+    let page = Page::of_history(&title, history, lane);
+    let mut page = page.about(line).again(&report.replay());
+    page.end(Ending::Wrong { line: None, text: line.to_owned() });
+    report.page = Some(page);
+}
+
 fn judge_neighbour(history: &History, report: &mut Report) {
     for finding in judge(history).anomalies {
         if report.slice.is_empty() {
             report.slice = slice(history, &finding);
         }
-        report.anomalies.push(format!("the neighbour: {finding}"));
+        let line = format!("the neighbour: {finding}");
+        draw(history, finding.lane, &line, report);
+        report.anomalies.push(line);
         report.classes.push(finding.anomaly.class);
     }
 }
@@ -67,6 +91,7 @@ fn judge_topic<R: Rules>(world: &World<R>, topic: u32, history: &History, report
         if report.slice.is_empty() {
             report.slice = slice(history, &finding);
         }
+        draw(history, finding.lane, &finding.to_string(), report);
         report.anomalies.push(finding.to_string());
         report.classes.push(finding.anomaly.class);
     }
@@ -119,6 +144,7 @@ fn latest(entries: &[Entry]) -> u64 {
             | Fact::Resolution { .. }
             | Fact::Notice { .. }
             | Fact::Disturbed { .. }
+            | Fact::Abandoned { .. }
             | Fact::Offered { .. }
             | Fact::Answered { .. }
             | Fact::Ended { .. }
@@ -258,6 +284,7 @@ fn history_of<R: Rules>(world: &World<R>, topic: u32, entries: &[Entry]) -> Hist
             | Fact::Resolution { record, .. } => mine.contains(record),
             Fact::Notice { lane, .. }
             | Fact::Disturbed { lane }
+            | Fact::Abandoned { lane }
             | Fact::Offered { lane, .. }
             | Fact::Answered { lane, .. }
             | Fact::Ended { lane, .. }

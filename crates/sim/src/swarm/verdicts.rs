@@ -33,7 +33,7 @@ impl Never {
         *count += 1;
     }
 
-    /// Records by reason, each with the rule that it comes from.
+    /// Records by reason.
     #[must_use]
     pub const fn by_reason(&self) -> [(&'static str, u64); 7] {
         [
@@ -44,6 +44,20 @@ impl Never {
             ("memory pressure", self.memory_pressure),
             ("refused", self.refused),
             ("closed", self.closed),
+        ]
+    }
+
+    /// What leads to each of these reasons in a swarm, and by which rule, in the same order.
+    #[must_use]
+    pub const fn explained() -> [&'static str; 7] {
+        [
+            "L4: the caller gives up a partition",
+            "K6, K7: brokers answer 45, 59, 47 or 90 as if they had never seen us",
+            "S20: brokers may have forgotten us, by age, timestamps or deletions",
+            "S18: what is in doubt is not sent to another topic of the same name",
+            "L5: the buffer is 24 KiB, a quarter of it for unknowns",
+            "L4: a broker refuses for good what it may have written before",
+            "D5: the producer is closed while brokers are away",
         ]
     }
 

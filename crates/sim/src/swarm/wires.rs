@@ -95,13 +95,18 @@ impl<R: Rules> World<R> {
             self.trouble(Trouble::HandedUnknown, format_args!("connection {}", conn.0));
         }
         self.book.line(self.clock.now, format_args!("lost {}: {why}, {handed:?}", conn.0));
-        for Offered { end, lane, attempt, .. } in offered {
+        let mut doubtful = Vec::new();
+        for Offered { end, lane, attempt, records, .. } in offered {
             let partly = end > most;
+            if !partly {
+                doubtful.push((lane, records));
+            }
             self.meddler.lost(lane, partly);
             let fact = Fact::Ended { lane, attempt, partly };
             self.book.fact(self.clock.now, at, fact);
         }
         self.tell(Input::Lost { conn, handed, why });
+        doubtful.into_iter().for_each(|(lane, records)| self.regret(lane, &records));
         self.leave_late(conn);
     }
 
@@ -355,6 +360,9 @@ impl<R: Rules> World<R> {
                 self.check_leader(conn, lane);
                 let leader_epoch = self.routes.leader_epoch(index, one.index, conn);
                 let replacement = self.meddler.replaces(lane, &read);
+                if replacement {
+                    count(Rule::ReplacementOffered);
+                }
                 let connection = conn.0;
                 let attempt = Attempt { id, connection, leader_epoch, replacement, ..read };
                 if !self.meddler.offered(lane, &attempt, alone) {

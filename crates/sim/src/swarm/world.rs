@@ -346,6 +346,7 @@ impl<R: Rules> World<R> {
             }
         }
         self.check_memory();
+        self.check_over();
         let Some(deadline) = self.producer.deadline() else { return };
         if deadline.at.as_micros() <= self.clock.believed() {
             let text = format!("after poll gave None, {deadline:?} does not lie ahead");
@@ -398,6 +399,16 @@ impl<R: Rules> World<R> {
         if stats.counts.refused_by_lane > 0 {
             let text = "a lane refused what the producer told it".to_owned();
             self.book.complain(self.clock.now, Class::Contract, None, text);
+        }
+    }
+
+    /// A revoke that came too late did so because the last word was waiting to be told.
+    fn check_over(&mut self) {
+        for record in std::mem::take(&mut self.book.over) {
+            if self.book.untold.contains(&record) || self.book.unresolved.contains(&record) {
+                let text = format!("record {record} is said to be over, and is not");
+                self.book.complain(self.clock.now, Class::Contract, Some(record), text);
+            }
         }
     }
 
@@ -468,8 +479,12 @@ impl<R: Rules> World<R> {
         if self.is_on_its_way(record) {
             count(Rule::BytesOutlive);
         }
+        let revoked = self.book.revoked.contains(&record);
         match outcome {
             Outcome::Delivered { .. } => {
+                if revoked {
+                    count(Rule::RevokedDelivered);
+                }
                 if again {
                     count(Rule::ResolvedDelivered);
                 }
@@ -488,14 +503,17 @@ impl<R: Rules> World<R> {
                     Proof::NeverOffered if place.is_none() => count(Rule::Unrouted),
                     Proof::NeverOffered => count(Rule::NeverOffered),
                     Proof::Overtaken => count(Rule::Overtaken),
-                    Proof::Refused
-                    | Proof::Rejected { .. }
-                    | Proof::Unreachable
-                    | Proof::SlotTaken => {}
+                    Proof::SlotTaken => count(Rule::SlotTaken),
+                    Proof::Refused | Proof::Rejected { .. } | Proof::Unreachable => {}
                 }
             }
             Outcome::Unknown(_) => {}
-            Outcome::Never { reason, .. } => self.count_never(*reason, record),
+            Outcome::Never { reason, .. } => {
+                if revoked {
+                    count(Rule::RevokedNever);
+                }
+                self.count_never(*reason, record);
+            }
         }
     }
 

@@ -50,6 +50,7 @@ fn lane_of(fact: &Fact, homes: &BTreeMap<u64, Lane>) -> Option<Lane> {
         Fact::Intent { lane, .. }
         | Fact::Notice { lane, .. }
         | Fact::Disturbed { lane }
+        | Fact::Abandoned { lane }
         | Fact::Offered { lane, .. }
         | Fact::Answered { lane, .. }
         | Fact::Ended { lane, .. }
@@ -106,6 +107,9 @@ fn what(fact: &Fact, lane: Option<Lane>) -> Option<What> {
         }
         Fact::Refused { record } => What::Happened(format!("record {record} is refused")),
         Fact::Cancelled { record } => What::Happened(format!("record {record} cancelled")),
+        Fact::Abandoned { .. } => {
+            What::Noticed { lane: Some(lane), text: "what is in doubt is given up".to_owned() }
+        }
         Fact::Closing { .. } => What::Happened("close".to_owned()),
         Fact::Killed { .. } => What::Happened("killed".to_owned()),
         Fact::Stall { from, to } => What::Happened(format!("asleep for {} µs", to - from)),

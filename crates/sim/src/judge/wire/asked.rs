@@ -1,0 +1,101 @@
+//! What the judge of a lane asks of the wire.
+
+use super::super::conditions::Said;
+use super::super::content::Content;
+use super::super::ledger::Ledger;
+use super::Wire;
+
+impl Wire {
+    /// Whether the wire leaves room for an honest `Unknown` of this record (CHK-8).
+    pub(in crate::judge) fn leaves_doubt(&self, record: u64) -> bool {
+        self.muddled
+            || (0..self.contents.len()).any(|at| {
+                self.contents[at].1.records.contains(&record)
+                    && !self.contents[at].1.appended
+                    && (self.contents[at].1.doubt || self.is_open(at))
+            })
+    }
+
+    /// Whether an attempt of this record is still to be answered.
+    pub(in crate::judge) fn is_awaited(&self, record: u64) -> bool {
+        (0..self.contents.len())
+            .any(|at| self.holds(at, record) && !self.is_out_of_the_way(at) && self.is_open(at))
+    }
+
+    /// K5: a record that was not asked for in two whole passes. What gave up its slot is not asked for,
+    /// nor what stands behind it (V2): some record of it was refused and told so. Nor is a replacement
+    /// that was refused (C4).
+    pub(in crate::judge) fn asked_too_seldom(&self, ledger: &Ledger) -> Option<u64> {
+        let identity = self.current_identity();
+        let told = |record: &u64| ledger.verdict(*record) == Some(Said::NotDelivered);
+        let (_, content) = (0..self.contents.len())
+            .filter(|at| self.contents[*at].1.identity == identity)
+            .take_while(|at| {
+                !(self.all_refused(*at) && self.contents[*at].1.records.iter().any(told))
+            })
+            .filter(|at| !(self.contents[*at].1.replacement && self.all_refused(*at)))
+            .map(|at| &self.contents[at])
+            .find(|(_, content)| !content.appended && content.asked < 2)?;
+        content.records.first().copied().filter(|_| !self.muddled)
+    }
+
+    /// Whether some answer cast doubt on the broker's memory of us.
+    pub(in crate::judge) fn is_upset(&self) -> bool {
+        self.upset || self.muddled
+    }
+
+    /// Whether some answer refused a batch of this record for good.
+    pub(in crate::judge) fn is_refused_for_good(&self, record: u64) -> bool {
+        let mine = |(_, content): &&(u64, Content)| content.records.contains(&record);
+        self.muddled || self.contents.iter().filter(mine).any(|(_, content)| content.permanent)
+    }
+
+    /// Whether a batch behind this record's was answered 0, so that doubt about it may be told.
+    pub(in crate::judge) fn is_overtaken(&self, record: u64) -> bool {
+        (0..self.contents.len())
+            .any(|at| self.contents[at].1.records.contains(&record) && self.overtaken(at))
+    }
+
+    /// Whether the broker may have forgotten us: nothing is resent then, and V3 concludes nothing.
+    pub(in crate::judge) fn may_be_forgotten(&self, now: u64) -> bool {
+        let identity = self.current_identity();
+        let cautious = |(_, content): &(u64, Content)| {
+            content.identity == identity && content.cautious && !content.appended
+        };
+        self.is_stale(now)
+            || self.memory.was_known_until(now, &self.settings)
+            || self.contents.iter().any(cautious)
+    }
+
+    pub(in crate::judge) fn is_muddled(&self) -> bool {
+        self.muddled
+    }
+
+    /// The caller gives up what is in doubt. Tells which records are to be told so now: what lies
+    /// behind a refused batch is not written, though it may still be open (V3).
+    pub(in crate::judge) fn abandoned(&mut self) -> Vec<u64> {
+        let identity = self.current_identity();
+        let mut told = Vec::new();
+        for at in 0..self.contents.len() {
+            if self.contents[at].1.identity == identity && self.in_doubt(at) {
+                self.contents[at].1.abandoned = true;
+                if !self.lies_behind_a_gap(at) {
+                    told.extend(&self.contents[at].1.records);
+                }
+            }
+        }
+        told
+    }
+
+    /// V3: it was abandoned, and none of it was told to be in doubt: it counts as not written.
+    pub(super) fn put_back(&self, at: usize, ledger: &Ledger) -> bool {
+        let content = &self.contents[at].1;
+        let in_doubt = |record: &u64| {
+            ledger.resolution(*record).or_else(|| ledger.verdict(*record)) == Some(Said::Unknown)
+        };
+        content.abandoned
+            && !content.appended
+            && self.lies_behind_a_gap(at)
+            && !content.records.iter().any(in_doubt)
+    }
+}
