@@ -222,3 +222,17 @@ fn a_46_at_the_fence_ends_it_as_well() {
     play.append(10 * MINUTE);
     assert!(play.try_offer().is_none(), "something else is sent at 32767");
 }
+
+/// Rules 1: the facts of a doubt name an offset that somebody acknowledged, not one that follows
+/// from how many records were concluded written behind it.
+#[test]
+fn a_scan_starts_where_something_was_acknowledged() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (_, somewhere) = play.append_and_offer(10 * MINUTE);
+    play.zero(somewhere, -1);
+    let (ticket, _) = play.append_and_offer(MINUTE);
+    play.wait(MINUTE);
+    let Verdict::Unknown(told) = play.verdicts[&ticket] else { panic!("in doubt") };
+    assert_eq!(told.last_acknowledged, Offset::new(10));
+}

@@ -218,3 +218,61 @@ fn a_slot_taken_behind_a_refused_batch_proves_nothing() {
     let resolution = play.resolutions[&revoked];
     assert!(matches!(resolution, Resolution::Never { reason: NeverReason::StateLost, .. }));
 }
+
+/// L4: a stuck head is not abandoned while a replacement in doubt carries somebody who still waits
+/// for a verdict: with the abandon it would be `Unknown` long before its time is up.
+#[test]
+fn a_replacement_in_doubt_with_live_records_is_not_abandoned() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (revoked, lost) = play.append_and_offer(10 * MINUTE);
+    let pair = [0, 1].map(|_| play.join(play.now as i64, 10 * MINUTE));
+    play.flush();
+    let second = play.offer();
+    play.error(lost, 7);
+    play.error(second, 19);
+    let contest = play.contest(revoked);
+    assert_eq!(contest.batch.records(), pair.map(|ticket| ticket as u16));
+    play.lose(contest.attempt);
+    play.append(10 * MINUTE);
+    play.next_route();
+    for _ in 0..3 {
+        let asked = play.offer_again();
+        play.error(asked, 29);
+    }
+    play.wait(2_000);
+    assert!(play.try_offer().is_none(), "everything was asked");
+    play.confirm();
+    assert!(!play.verdicts.contains_key(&pair[0]), "{:?}", play.verdicts);
+    assert_eq!(play.epoch_in_use(), 3, "nothing was given up");
+}
+
+/// S13: nothing follows from a 0 that contradicts what was concluded, a fence included.
+#[test]
+fn a_slot_taken_without_room_raises_no_fence() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (_, lost) = play.append_and_offer(MINUTE);
+    play.lose(lost);
+    play.tell(Event::Shed);
+    play.poll();
+    // The next epoch's first 0 names no offset: it is no fence, but opens the gate.
+    play.append(MINUTE);
+    let opener = play.offer_again();
+    play.zero(opener, -1);
+    assert_eq!(play.notices, []);
+    let (_, late) = play.append_and_offer(10 * MINUTE);
+    let revoked = play.join(play.now as i64, 10 * MINUTE);
+    play.join(play.now as i64, 10 * MINUTE);
+    play.flush();
+    play.offer();
+    play.next_route();
+    let asked = play.offer_again();
+    play.error(asked, 45);
+    let contest = play.contest(revoked);
+    // Offset 11 is the opener's, so that 12 is the head's.
+    play.zero(contest.attempt, 12);
+    let contradiction = Notice::Contradiction { offset: Offset::new(12) };
+    assert_eq!(play.notices, [contradiction]);
+    play.lose(late);
+}

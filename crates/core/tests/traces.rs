@@ -10,8 +10,8 @@ mod words;
 mod world;
 
 use candor_core::rules::{
-    AfterReplacement, Class, ConclusionFacts, CutFacts, DuplicateFacts, DuplicateMeans, Fate,
-    Honest, Mark, ProofFacts, RevokeFacts, Rules, Standing, StopCause,
+    AfterReplacement, Bounds, Class, ConclusionFacts, CutFacts, DuplicateFacts, DuplicateMeans,
+    Fate, Honest, Mark, OffsetFacts, ProofFacts, RevokeFacts, Rules, Standing, StopCause,
 };
 use candor_core::{HandedOver, PartitionResponse, Proof};
 
@@ -200,5 +200,13 @@ plant!(
     25,
     fn recreation_lifts_stop(_: StopCause) -> bool {
         true
+    }
+);
+plant!(
+    offsets_without_room_for_what_was_concluded_are_found,
+    42,
+    fn offsets_agree(facts: OffsetFacts) -> bool {
+        let bounds = Bounds { room_before: 0, room_behind: 0, ..facts.bounds };
+        Honest::offsets_agree(OffsetFacts { bounds, ..facts })
     }
 );

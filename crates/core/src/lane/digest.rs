@@ -292,6 +292,8 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
                 offset_word(bounds.previous_end) << 40
                     | offset_word(bounds.next_base) << 20
                     | u64::from(count) << 10
+                    | bounds.room_before.min(31) << 5
+                    | bounds.room_behind.min(31)
             }
         });
     }

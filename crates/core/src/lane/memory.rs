@@ -21,6 +21,8 @@ pub(super) struct Memory {
     established: Option<Position>,
     /// S13: where the newest written batch that left the span ended.
     pub(super) baseline: Option<Offset>,
+    /// S13: records behind it that were concluded written.
+    pub(super) concluded: u64,
     /// Counts logs: an answer from before K6 or S18 is not compared with what came after.
     pub(super) log: u32,
 }
@@ -60,6 +62,7 @@ impl Memory {
             log_start: None,
             established: None,
             baseline: None,
+            concluded: 0,
             log: 0,
         }
     }
@@ -171,6 +174,17 @@ impl Memory {
         self.log_append_time = log_append_time >= 0;
     }
 
+    /// S13: a written batch left the span.
+    pub(super) fn leave_behind(&mut self, base: Option<Offset>, count: u32) {
+        match base {
+            Some(base) => {
+                self.baseline = Some(base.after(count));
+                self.concluded = 0;
+            }
+            None => self.concluded = self.concluded.saturating_add(count.into()),
+        }
+    }
+
     /// S8: another epoch.
     pub(super) fn new_identity(&mut self) {
         self.established = None;
@@ -181,6 +195,7 @@ impl Memory {
         self.last_acknowledged = None;
         self.log_start = None;
         self.baseline = None;
+        self.concluded = 0;
         self.established = None;
         self.log += 1;
     }
@@ -193,6 +208,7 @@ impl Memory {
         word(offset_word(self.last_acknowledged));
         word(offset_word(self.log_start));
         word(offset_word(self.baseline));
+        word(self.concluded);
     }
 }
 

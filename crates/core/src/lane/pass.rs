@@ -4,7 +4,9 @@ use crate::action::{Action, Notice};
 use crate::config::OnDataLoss;
 use crate::ids::{LeaderEpoch, RouteId};
 use crate::payload::Payload;
-use crate::rules::{AfterPass, LeaderChange, Loss, LossFacts, Mark, Rules, Stage, StopCause};
+use crate::rules::{
+    AfterPass, LeaderChange, Loss, LossFacts, Mark, Rules, Stage, Standing, StopCause,
+};
 use crate::time::Instant;
 use crate::verdict::NeverReason;
 
@@ -133,16 +135,29 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// L4: nobody waits for a verdict, and somebody waits behind or the code came often enough.
     fn may_abandon_stuck(&self, now: Instant) -> bool {
-        // What lies behind a slot that nothing will fill goes on (V3): nobody waits for it.
-        let lowest = self.lowest_refused().filter(|_| self.knows_us(now));
-        let given_up = |(position, _): &(Position, _)| lowest.is_none_or(|it| *position < it);
-        let mut in_doubt = self.in_doubt().filter(given_up).peekable();
+        let spared_from = self.spared_from(now);
+        let given_up = |position| spared_from.is_none_or(|spared| position < spared);
+        let mut in_doubt = self.in_doubt().filter(|(position, _)| given_up(*position)).peekable();
         let all_told = in_doubt.peek().is_some() && in_doubt.all(|(_, batch)| batch.all_told());
+        let all_told = all_told
+            && self.span.replacement().is_none_or(|(position, it)| {
+                !given_up(position)
+                    || it.batch.standing::<R>() == Standing::Refused
+                    || self.is_reported(it)
+            });
         let clean = self.span.offered().count() > self.in_doubt().count();
         let waits_behind = clean || !self.intake.is_empty() || self.span.vacated().is_some();
         let refusals = self.span.offered().filter_map(|(_, batch)| batch.permanent.as_ref());
         let in_a_row = refusals.map(|refusal| refusal.in_a_row).max().unwrap_or(0);
         R::abandons_stuck(all_told, waits_behind, in_a_row)
+    }
+
+    /// L4, V3: an abandon gives up nothing from here on; what is in doubt there goes on. What a
+    /// replacement in doubt carries does not.
+    fn spared_from(&self, now: Instant) -> Option<Position> {
+        let lowest = self.lowest_refused().filter(|_| self.knows_us(now))?;
+        let replacement = self.span.replacement();
+        replacement.is_none_or(|(_, it)| lowest < it.target).then_some(lowest)
     }
 
     /// Decides what follows when everything unsettled was asked in this pass (K3..K6, L4).

@@ -31,11 +31,12 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let (target, count) = (replacement.target, replacement.batch.count());
         let (max_timestamp, offered) =
             (replacement.batch.max_timestamp(), replacement.batch.tally.offered);
-        if !self.agrees(attempt, base, count) {
+        let end = self.end_after(now, attempt, target, response);
+        let proved = self.proved_by_replacement(target, end);
+        if !self.agrees(attempt, base, count, &proved) {
             self.tell_in_doubt(position);
             return self.contradiction(base);
         }
-        let end = self.end_after(now, attempt, target, response);
         if R::shows_timestamp_type(offered) {
             self.memory.see_timestamp_type(response.log_append_time);
         }
@@ -44,10 +45,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.memory.acknowledge::<R>(self.moment(now), &self.config, acknowledged);
         self.conflicts = 0;
         self.raise_fence(base);
-        if !self.settle_before(attempt, target, base, end) {
-            self.tell_in_doubt(position);
-            return self.contradiction(base);
-        }
+        self.prove(&proved, base);
+        self.overtake(target);
         self.claim(position, base);
         self.end_epoch(now, end);
         self.renewal = Retry::AT_ONCE;
@@ -82,15 +81,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         }
     }
 
-    /// C1: a conclusive 0 proves what stands before the slot that it took. False if there is no
-    /// room for that (S13).
-    fn settle_before(
-        &mut self,
-        attempt: &Attempt,
-        target: Position,
-        base: Option<Offset>,
-        end: EpochEnd,
-    ) -> bool {
+    /// C1: a conclusive 0 proves what stands before the slot that it took.
+    fn proved_by_replacement(&self, target: Position, end: EpochEnd) -> Vec<Position> {
         let before: Vec<Position> = self
             .span
             .unsettled()
@@ -99,16 +91,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             .map(|(position, _)| position)
             .collect();
         let proves = matches!(end, EpochEnd::Replaced { .. }) && !self.is_overtaken(&before);
-        if proves && !self.has_room(attempt, base, self.records_in(&before)) {
-            return false;
-        }
-        if proves {
-            for position in before {
-                self.written(position, None, base);
-            }
-        }
-        self.overtake(target);
-        true
+        if proves { before } else { Vec::new() }
     }
 
     fn is_overtaken(&self, before: &[Position]) -> bool {

@@ -12,11 +12,27 @@ use crate::time::Instant;
 use crate::verdict::Proof;
 
 use super::attempt::{Attempt, Passage};
-use super::batch::{Retry, SequencedBatch};
+use super::batch::Retry;
 use super::gate::Gate;
 use super::memory::Acknowledged;
 use super::span::{Position, Slot};
 use super::{Adopted, Holding, Lane};
+
+/// What a 0 means for what is unsettled before it (S22).
+enum Before {
+    Nothing,
+    Proved(Vec<Position>),
+    Unproved,
+}
+
+impl Before {
+    fn proved(&self) -> &[Position] {
+        match self {
+            Self::Proved(proved) => proved,
+            Self::Nothing | Self::Unproved => &[],
+        }
+    }
+}
 
 impl<P: Payload, R: Rules> Lane<P, R> {
     /// Code 0 for a batch of the epoch in use.
@@ -30,13 +46,15 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let Some(batch) = self.span.batch_mut(attempt.position) else { return };
         let (count, offered) = (batch.count(), batch.tally.offered);
         let max_timestamp = batch.max_timestamp();
-        if !self.agrees(attempt, base, count) {
+        let before = self.before(now, attempt);
+        if !self.agrees(attempt, base, count, before.proved()) {
             self.tell_in_doubt(attempt.position);
             return self.contradiction(base);
         }
-        if !self.settle_predecessors(now, attempt, base) {
-            self.tell_in_doubt(attempt.position);
-            return self.contradiction(base);
+        match before {
+            Before::Nothing => {}
+            Before::Proved(proved) => self.prove(&proved, base),
+            Before::Unproved => self.overtake(attempt.position),
         }
         if R::shows_timestamp_type(offered) {
             self.memory.see_timestamp_type(log_append_time);
@@ -50,7 +68,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.conflicts = 0;
         self.renewal = Retry::AT_ONCE;
         self.raise_fence(base);
-        self.written(attempt.position, base, None);
+        self.written(attempt.position, base);
         self.open_gate(now, attempt);
         self.begin_pass_anew();
         self.after_settling();
@@ -60,46 +78,83 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     pub(super) fn written_somewhere(&mut self, attempt: &Attempt) {
         self.overtake(attempt.position);
         self.mark_acknowledged();
-        self.written(attempt.position, None, None);
+        self.written(attempt.position, None);
         self.begin_pass_anew();
         self.after_settling();
     }
 
-    pub(super) fn agrees(&self, attempt: &Attempt, base: Option<Offset>, count: u32) -> bool {
+    /// S13: whether there is room for this batch, and for what its 0 proves, at this offset.
+    pub(super) fn agrees(
+        &self,
+        attempt: &Attempt,
+        base: Option<Offset>,
+        count: u32,
+        proved: &[Position],
+    ) -> bool {
         let Some(base) = base else { return true };
-        let bounds = self.bounds(attempt.position);
+        let known = self.bounds(attempt.position);
+        let room_before = known.room_before.saturating_add(self.room_for(proved));
+        let bounds = Bounds { room_before, ..known };
         attempt.log != self.memory.log || R::offsets_agree(OffsetFacts { bounds, base, count })
     }
 
-    /// S13: the written batches around a position. What was concluded takes room as well.
+    fn room_for(&self, positions: &[Position]) -> u64 {
+        let slots = positions.iter().filter_map(|position| self.span.get(*position)?.unsettled());
+        slots.map(|batch| u64::from(batch.count())).sum()
+    }
+
+    /// S13: the written batches around a position.
     pub(super) fn bounds(&self, position: Position) -> Bounds {
-        let mut bounds = Bounds { previous_end: self.memory.baseline, next_base: None };
-        for (_, slot) in self.span.iter().take_while(|(before, _)| *before < position) {
-            bounds.previous_end = slot.end_behind(bounds.previous_end);
-        }
-        for (_, slot) in self.span.iter().rev().take_while(|(behind, _)| *behind > position) {
-            bounds.next_base = slot.base_before(bounds.next_base);
+        let written = |(position, slot): (Position, &Slot<P>)| match slot {
+            Slot::Written { base, count } => Some((position, *base, *count)),
+            Slot::Unsettled(_) | Slot::Replacement(_) | Slot::Vacated { .. } | Slot::Overtaken => {
+                None
+            }
+        };
+        let mut bounds = Bounds {
+            previous_end: self.memory.baseline,
+            room_before: self.memory.concluded,
+            ..Bounds::default()
+        };
+        for (at, base, count) in self.span.iter().filter_map(written) {
+            match base {
+                Some(base) if at < position => {
+                    bounds.previous_end = Some(base.after(count));
+                    bounds.room_before = 0;
+                }
+                None if at < position => bounds.room_before += u64::from(count),
+                Some(base) if at > position => {
+                    bounds.next_base = Some(base);
+                    break;
+                }
+                None if at > position => bounds.room_behind += u64::from(count),
+                Some(_) | None => {}
+            }
         }
         bounds
     }
 
-    /// S13: whether so many records fit between what is written and this 0.
-    pub(super) fn has_room(&self, attempt: &Attempt, base: Option<Offset>, before: u32) -> bool {
-        let bounds = self.bounds(attempt.position);
-        let previous_end = bounds.previous_end.map(|end| end.after(before));
-        let bounds = Bounds { previous_end, ..bounds };
-        let agrees = |base| R::offsets_agree(OffsetFacts { bounds, base, count: 0 });
-        attempt.log != self.memory.log || base.is_none_or(agrees)
+    /// The batch is in the log, at `base` or nobody said where.
+    pub(super) fn written(&mut self, position: Position, base: Option<Offset>) {
+        self.written_within(position, base, self.bounds(position));
     }
 
-    /// The batch is in the log; if nobody said where, then before `proof`.
-    pub(super) fn written(
-        &mut self,
-        position: Position,
-        base: Option<Offset>,
-        proof: Option<Offset>,
-    ) {
-        let bounds = self.bounds(position);
+    /// S22, C1: these are in the log, in this order, before what stands at `base`.
+    pub(super) fn prove(&mut self, proved: &[Position], base: Option<Offset>) {
+        for (index, position) in proved.iter().enumerate() {
+            let known = self.bounds(*position);
+            let bounds = match base {
+                Some(_) => {
+                    let room_behind = self.room_for(&proved[index + 1..]);
+                    Bounds { next_base: base, room_behind, ..known }
+                }
+                None => known,
+            };
+            self.written_within(*position, None, bounds);
+        }
+    }
+
+    fn written_within(&mut self, position: Position, base: Option<Offset>, bounds: Bounds) {
         let count = self.span.batch_mut(position).map_or(0, |batch| batch.count());
         let Some(Slot::Unsettled(batch)) =
             self.span.replace(position, Slot::Written { base, count })
@@ -108,17 +163,15 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         };
         let settled = match base {
             Some(base) => SettledAs::Written { base },
-            None => {
-                let next_base = proof.or(bounds.next_base);
-                SettledAs::Concluded { bounds: Bounds { next_base, ..bounds }, count }
-            }
+            None => SettledAs::Concluded { bounds, count },
         };
         self.attempts.settle(position, settled);
         self.tell(batch.told(), Outcome::Delivered { base });
     }
 
     pub(super) fn after_settling(&mut self) {
-        self.memory.baseline = self.span.trim(self.memory.baseline);
+        let memory = &mut self.memory;
+        self.span.trim(|base, count| memory.leave_behind(base, count));
     }
 
     /// Records in doubt without a verdict are told so, at once.
@@ -130,19 +183,13 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.tell(newly, Outcome::Unknown(doubt));
     }
 
-    /// S22: a later 0 proves its predecessors, or tells that the broker lost our state. False if it
-    /// proves what cannot be: there is no room for them (S13).
-    fn settle_predecessors(
-        &mut self,
-        now: Instant,
-        attempt: &Attempt,
-        base: Option<Offset>,
-    ) -> bool {
+    /// S22: a later 0 proves its predecessors, or tells that the broker lost our state.
+    fn before(&self, now: Instant, attempt: &Attempt) -> Before {
         let predecessors = self.predecessors(attempt);
         let provable = self.provable(attempt, &predecessors);
         let vacated = self.span.vacated().filter(|vacated| *vacated < attempt.position);
         if predecessors.is_empty() && vacated.is_none() {
-            return true;
+            return Before::Nothing;
         }
         let facts: Vec<_> =
             provable.iter().filter_map(|p| self.predecessor_facts(*p, attempt)).collect();
@@ -154,23 +201,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             in_pass: self.is_of_this_pass(attempt) && !attempt.orphaned,
             predecessors: &facts,
         });
-        if !proved {
-            self.overtake(attempt.position);
-            return true;
-        }
-        if !self.has_room(attempt, base, self.records_in(&provable)) {
-            return false;
-        }
-        for position in provable {
-            self.written(position, None, base);
-        }
-        true
-    }
-
-    /// How many records these batches have.
-    pub(super) fn records_in(&self, positions: &[Position]) -> u32 {
-        let batches = positions.iter().filter_map(|position| self.span.get(*position)?.offered());
-        batches.map(SequencedBatch::count).sum()
+        if proved { Before::Proved(provable) } else { Before::Unproved }
     }
 
     /// S22: those that no written or overtaken batch stands behind.

@@ -88,30 +88,6 @@ impl<P: Payload> Slot<P> {
         }
     }
 
-    /// S13: where the log ends at least behind this slot, from where it ended before it.
-    pub(super) fn end_behind(&self, end: Option<Offset>) -> Option<Offset> {
-        match self {
-            Self::Written { base: Some(base), count } => Some(base.after(*count)),
-            Self::Written { base: None, count } => end.map(|end| end.after(*count)),
-            Self::Unsettled(_) | Self::Replacement(_) | Self::Vacated { .. } | Self::Overtaken => {
-                end
-            }
-        }
-    }
-
-    /// S13: where it begins at most, from where the one behind it begins.
-    pub(super) fn base_before(&self, next: Option<Offset>) -> Option<Offset> {
-        match self {
-            Self::Written { base: Some(base), .. } => Some(*base),
-            Self::Written { base: None, count } => {
-                next.and_then(|next| Offset::new((next.get() - i64::from(*count)).max(0)))
-            }
-            Self::Unsettled(_) | Self::Replacement(_) | Self::Vacated { .. } | Self::Overtaken => {
-                next
-            }
-        }
-    }
-
     fn is_vacated(&self) -> bool {
         match self {
             Self::Vacated { .. } => true,
@@ -304,15 +280,14 @@ impl<P: Payload> Span<P> {
         self.iter().find(|(_, slot)| slot.is_vacated()).map(|(position, _)| position)
     }
 
-    /// Forgets settled slots at the front; returns where the newest written one of them ended, if
-    /// what was written before ended there.
-    pub(super) fn trim(&mut self, mut end: Option<Offset>) -> Option<Offset> {
-        while let Some(slot @ (Slot::Written { .. } | Slot::Overtaken)) = self.slots.front() {
-            end = slot.end_behind(end);
-            self.slots.pop_front();
+    /// Forgets settled slots at the front; `written` hears of the written ones, in order.
+    pub(super) fn trim(&mut self, mut written: impl FnMut(Option<Offset>, u32)) {
+        while let Some(Slot::Written { .. } | Slot::Overtaken) = self.slots.front() {
+            if let Some(Slot::Written { base, count }) = self.slots.pop_front() {
+                written(base, count);
+            }
             self.base += 1;
         }
-        end
     }
 
     /// S8: the epoch is over.

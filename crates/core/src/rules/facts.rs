@@ -205,7 +205,7 @@ pub enum NextIdentity {
 /// ```
 /// use candor_core::{Offset, rules::{Bounds, Honest, OffsetFacts, Rules}};
 /// let base = Offset::new(5).unwrap();
-/// let bounds = Bounds { previous_end: Offset::new(6), next_base: None };
+/// let bounds = Bounds { previous_end: Offset::new(6), ..Bounds::default() };
 /// assert!(!Honest::offsets_agree(OffsetFacts { bounds, base, count: 1 }));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -230,6 +230,11 @@ pub struct Bounds {
     pub previous_end: Option<Offset>,
     /// The first offset of the oldest written batch behind it.
     pub next_base: Option<Offset>,
+    /// Records in between `previous_end`, or else the log's beginning, and the batch: they were
+    /// concluded written, and nobody said where.
+    pub room_before: u64,
+    /// The same between the batch and `next_base`.
+    pub room_behind: u64,
 }
 
 impl Bounds {

@@ -176,12 +176,14 @@ pub trait Rules: Clone + Copy + Debug + PartialEq + Eq + 'static {
         epoch.get() == i16::MAX && acknowledged
     }
 
-    /// S13: offsets of successive written batches strictly increase and do not overlap.
+    /// S13: offsets of successive written batches strictly increase and do not overlap; what was
+    /// concluded without an offset takes room as well.
     fn offsets_agree(facts: OffsetFacts) -> bool {
-        let Bounds { previous_end, next_base } = facts.bounds;
-        let after_previous = previous_end.is_none_or(|end| end <= facts.base);
-        let before_next = next_base.is_none_or(|next| facts.base.after(facts.count) <= next);
-        after_previous && before_next
+        let Bounds { previous_end, next_base, room_before, room_behind } = facts.bounds;
+        let number = |offset: Offset| offset.get().unsigned_abs();
+        let first_free = previous_end.map_or(0, number).saturating_add(room_before);
+        let end = number(facts.base.after(facts.count)).saturating_add(room_behind);
+        first_free <= number(facts.base) && next_base.is_none_or(|next| end <= number(next))
     }
 
     /// S13: whether a 0 for a batch that is settled contradicts what was concluded.
