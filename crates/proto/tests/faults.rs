@@ -294,6 +294,17 @@ fn a_topic_made_anew_is_looked_for_again_by_whoever_writes_to_it() {
 }
 
 #[test]
+fn one_broker_that_is_left_confirms_a_leader_after_a_wait() {
+    scenarios::one_broker_that_is_left_confirms_a_leader_after_a_wait::<Honest>();
+}
+
+#[test]
+fn a_broker_that_is_only_silent_is_waited_for() {
+    let told = scenarios::loss_is_told_after::<Honest>(scenarios::Other::Silent);
+    assert!((10_000..60_000).contains(&told), "{told} ms");
+}
+
+#[test]
 fn connections_are_tried_again_after_growing_waits() {
     let mut world = World::new(&Config::new(["seed:1", "other:1"]), Cluster::new(1, 1));
     world.down.extend(["seed".to_owned(), "other".to_owned()]);

@@ -67,6 +67,7 @@ decisions! {
     fn follows_hint(highest: LeaderEpoch, hinted: LeaderEpoch) -> bool;
     fn follows_leader(highest: LeaderEpoch, offered: LeaderEpoch) -> bool;
     fn two_answers_count(differ: bool, apart: Span, age: Span) -> bool;
+    fn insistence(others_failed_since: bool, longest_backoff: Span, age: Span) -> Span;
     fn is_another_topic(same: bool) -> bool;
     fn goes_alone(losses: u32) -> bool;
     fn may_repeat_in_request() -> bool;
@@ -164,6 +165,18 @@ plants! {
     TwoCountOnce breaks two_brokers_are_two {
         fn two_answers_count(_: bool, apart: Span, age: Span) -> bool {
             apart >= age
+        }
+    }
+    /// The one broker that is left must insist as long as any other.
+    InsistsForAges breaks one_broker_that_is_left_confirms_a_leader_after_a_wait {
+        fn insistence(_: bool, _: Span, age: Span) -> Span {
+            age
+        }
+    }
+    /// A broker need not insist while others could be reached.
+    InsistsShortly breaks a_broker_that_knows_nothing_yet_is_waited_for {
+        fn insistence(_: bool, longest_backoff: Span, _: Span) -> Span {
+            longest_backoff
         }
     }
     /// A topic keeps its place when its id changes.
@@ -339,6 +352,16 @@ fn one_broker_is_not_two() {
 /// S21.
 fn two_brokers_are_two() {
     scenarios::two_brokers_are_two::<Bent>();
+}
+
+/// K5.
+fn one_broker_that_is_left_confirms_a_leader_after_a_wait() {
+    scenarios::one_broker_that_is_left_confirms_a_leader_after_a_wait::<Bent>();
+}
+
+/// K5.
+fn a_broker_that_knows_nothing_yet_is_waited_for() {
+    scenarios::a_broker_that_knows_nothing_yet_is_waited_for::<Bent>();
 }
 
 /// S18.

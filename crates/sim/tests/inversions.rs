@@ -6,13 +6,14 @@ use candor_sim::search::{CONTROLS, INVERSIONS};
 
 /// Decisions that concern several partitions or bytes: they are inverted where those are, by the
 /// swarm and by `crates/proto/tests/planted.rs`.
-const ELSEWHERE: [&str; 14] = [
+const ELSEWHERE: [&str; 15] = [
     "answer_belongs",
     "bytes_are_out",
     "end_is_failure",
     "follows_hint",
     "follows_leader",
     "goes_alone",
+    "insistence",
     "is_another_topic",
     "may_speak",
     "request_expires",

@@ -509,6 +509,13 @@ pub trait Rules: Clone + Copy + Debug + PartialEq + Eq + 'static {
         brokers_differ || apart >= age
     }
 
+    /// K5: how long one broker must insist on the leader that is followed until it counts as two:
+    /// `retry.backoff.max` where every other broker was tried in vain since its first answer, else
+    /// `metadata.max.age`. No verdict hangs on it, and nothing is sent elsewhere.
+    fn insistence(others_failed_since: bool, longest_backoff: Span, age: Span) -> Span {
+        if others_failed_since { longest_backoff.min(age) } else { age }
+    }
+
     // ---- 9. Connections ------------------------------------------------------------------------
 
     /// S15: whether an answer belongs to the oldest open request of its connection, by correlation

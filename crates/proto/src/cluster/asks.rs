@@ -118,6 +118,11 @@ impl Asks {
         self.avoid
     }
 
+    /// The longest wait between two requests.
+    pub(crate) const fn longest_wait(&self) -> Span {
+        self.waits.longest
+    }
+
     /// How many requests were sent: a question asked now waits for later ones.
     pub(crate) const fn sent(&self) -> u64 {
         self.sent

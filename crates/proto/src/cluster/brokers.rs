@@ -43,6 +43,8 @@ struct Peer {
     dial: Dial,
     /// Failures in a row.
     failures: u32,
+    /// The last try failed, at this time.
+    failed: Option<Instant>,
     /// Running number of the last try.
     tried: u64,
     /// Named by the newest metadata.
@@ -109,6 +111,7 @@ impl Brokers {
         }
         peer.address = address;
         peer.failures = 0;
+        peer.failed = None;
         match core::mem::replace(&mut peer.dial, Dial::Free) {
             Dial::Open(conn) => Some(conn),
             Dial::Free | Dial::NotBefore(_) => None,
@@ -136,6 +139,16 @@ impl Brokers {
             matches!(endpoint, Endpoint::Broker(_)) && peer.listed
         };
         self.peers.iter().filter(broker).count()
+    }
+
+    /// Since when every other listed broker was tried in vain; `None` if one of them was not, or
+    /// works.
+    pub(crate) fn others_failed(&self, broker: NodeId) -> Option<Instant> {
+        let others = self.peers.iter().filter(|(endpoint, peer)| {
+            peer.listed && endpoint.broker().is_some_and(|other| other != broker)
+        });
+        let failed: Option<Vec<Instant>> = others.map(|(_, peer)| peer.failed).collect();
+        failed?.into_iter().min()
     }
 
     /// Says that a lane with work has this leader.
@@ -208,6 +221,7 @@ impl Brokers {
     pub(crate) fn greeted(&mut self, endpoint: Endpoint) {
         if let Some(peer) = self.peers.get_mut(&endpoint) {
             peer.failures = 0;
+            peer.failed = None;
         }
     }
 
@@ -229,6 +243,7 @@ impl Brokers {
             return None;
         }
         peer.failures = peer.failures.saturating_add(1);
+        peer.failed = Some(now);
         let hash = mix(redial.seed, conn.0);
         let wait = backoff::<R>(redial.first, redial.longest, peer.failures, hash);
         peer.dial = Dial::NotBefore(now + wait);
@@ -251,6 +266,7 @@ impl Peer {
             address,
             dial: Dial::Free,
             failures: 0,
+            failed: None,
             tried: 0,
             listed: true,
             lanes: BTreeSet::new(),

@@ -250,7 +250,12 @@ impl Cluster {
         ours: &impl Fn(TopicKey, i32) -> bool,
         changes: &mut BTreeSet<Change>,
     ) {
-        let rule = Agreement { age: self.age, alone: self.brokers.listed() <= 1 };
+        let rule = Agreement {
+            age: self.age,
+            patience: self.asks.longest_wait(),
+            alone: self.brokers.listed() <= 1,
+            forsaken: by.broker.and_then(|broker| self.brokers.others_failed(broker)),
+        };
         let Some(topic) = self.topics.get_mut(key.0 as usize) else { return };
         if matches!(
             info.error,

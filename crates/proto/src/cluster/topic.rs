@@ -132,18 +132,18 @@ impl Partition {
         true
     }
 
-    /// A metadata answer. `alone`: there is only one broker that could be asked.
-    fn hear<R: Rules>(&mut self, told: Told, by: Source, age: Span, alone: bool) -> Heard {
+    /// A metadata answer.
+    fn hear<R: Rules>(&mut self, told: Told, by: Source, rule: Agreement) -> Heard {
         if told == self.followed {
             self.forget_older();
-            return self.answer::<R>(by, age, alone);
+            return self.answer::<R>(by, rule);
         }
         if R::follows_leader(self.followed.epoch, told.epoch) {
             self.follow(told);
             return Heard::Changed;
         }
         match self.doubt.as_ref().and_then(|doubt| doubt.older) {
-            Some(once) if once.told == told => match once.by.and::<R>(by, age) {
+            Some(once) if once.told == told => match once.by.and::<R>(by, rule.age) {
                 Together::Two => {
                     self.follow(told);
                     return Heard::Changed;
@@ -162,7 +162,7 @@ impl Partition {
     }
 
     /// The lane's question, and an answer that names the leader it has.
-    fn answer<R: Rules>(&mut self, by: Source, age: Span, alone: bool) -> Heard {
+    fn answer<R: Rules>(&mut self, by: Source, rule: Agreement) -> Heard {
         let doubt = self.doubt.as_deref_mut();
         let Some(question) = doubt.and_then(|doubt| doubt.question.as_mut()) else {
             return Heard::Nothing;
@@ -170,9 +170,10 @@ impl Partition {
         if by.request <= question.after || self.followed.leader.is_none() {
             return Heard::Nothing;
         }
-        let together = match alone {
+        let and_first = |first: Source| first.and::<R>(by, rule.patience_since::<R>(first.at));
+        let together = match rule.alone {
             true => Together::Two,
-            false => question.first.map_or(Together::Better, |first| first.and::<R>(by, age)),
+            false => question.first.map_or(Together::Better, and_first),
         };
         match together {
             Together::Two => {}
@@ -301,7 +302,7 @@ impl Topic {
         for (index, told) in told {
             let place = usize::try_from(index).ok().filter(|place| *place < known);
             if let Some(partition) = place.and_then(|place| self.partitions.get_mut(place)) {
-                on(index, told, partition.hear::<R>(told, by, rule.age, rule.alone));
+                on(index, told, partition.hear::<R>(told, by, rule));
             }
         }
         self.updated = Some(by.at);
@@ -330,8 +331,20 @@ impl Topic {
 pub(crate) struct Agreement {
     /// `metadata.max.age`.
     pub(crate) age: Span,
+    /// `retry.backoff.max`.
+    pub(crate) patience: Span,
     /// The cluster has one broker: there is nobody else to ask.
     pub(crate) alone: bool,
+    /// Every other broker was tried in vain at this time or later.
+    pub(crate) forsaken: Option<Instant>,
+}
+
+impl Agreement {
+    /// How long one broker must insist: shorter if nobody else could be reached since its answer.
+    fn patience_since<R: Rules>(self, first: Instant) -> Span {
+        let others_failed_since = self.forsaken.is_some_and(|failed| failed >= first);
+        R::insistence(others_failed_since, self.patience, self.age)
+    }
 }
 
 #[cfg(test)]
@@ -340,7 +353,12 @@ mod tests {
 
     use super::*;
 
-    const RULE: Agreement = Agreement { age: Span::from_secs(300), alone: false };
+    const RULE: Agreement = Agreement {
+        age: Span::from_secs(300),
+        patience: Span::from_secs(1),
+        alone: false,
+        forsaken: None,
+    };
 
     fn told(leader: i32, epoch: i32) -> Told {
         Told { leader: NodeId::new(leader), epoch: LeaderEpoch(epoch) }

@@ -98,6 +98,8 @@ pub struct Cluster {
     pub throttle_ms: i32,
     pub init_errors: VecDeque<i16>,
     pub metadata_error: i16,
+    /// This node knows no leaders.
+    pub unaware: Option<i32>,
     pub seen: Vec<Seen>,
     pub metadata_requests: Vec<Vec<String>>,
     pub id_requests: usize,
@@ -142,6 +144,7 @@ impl Cluster {
             throttle_ms: 0,
             init_errors: VecDeque::new(),
             metadata_error: 0,
+            unaware: None,
             seen: Vec::new(),
             metadata_requests: Vec::new(),
             id_requests: 0,
@@ -187,7 +190,7 @@ impl Cluster {
             }
             3 => {
                 let request = MetadataRequest::decode(&mut frame, version).unwrap();
-                self.metadata(&request, version, correlation)
+                self.metadata(node, &request, version, correlation)
             }
             22 => self.producer_id(version, correlation),
             0 => {
@@ -208,14 +211,20 @@ impl Cluster {
         frame(&response, version, correlation)
     }
 
-    fn metadata(&mut self, request: &MetadataRequest, version: i16, correlation: i32) -> Bytes {
+    fn metadata(
+        &mut self,
+        node: i32,
+        request: &MetadataRequest,
+        version: i16,
+        correlation: i32,
+    ) -> Bytes {
         let names: Vec<String> = request
             .topics
             .iter()
             .flatten()
             .map(|topic| topic.name.as_ref().unwrap().0.to_string())
             .collect();
-        let topics = names.iter().map(|name| self.describe(name, version)).collect();
+        let topics = names.iter().map(|name| self.describe(node, name, version)).collect();
         self.metadata_requests.push(names);
         let brokers = self.nodes.iter().map(|node| {
             MetadataResponseBroker::default()
@@ -231,11 +240,14 @@ impl Cluster {
         frame(&response, version, correlation)
     }
 
-    fn describe(&self, name: &str, version: i16) -> MetadataResponseTopic {
+    fn describe(&self, node: i32, name: &str, version: i16) -> MetadataResponseTopic {
         let described = MetadataResponseTopic::default().with_name(Some(TopicName(text(name))));
         let Some(topic) = self.topics.get(name) else { return described.with_error_code(3) };
         if topic.error != 0 {
             return described.with_error_code(topic.error);
+        }
+        if self.unaware == Some(node) {
+            return described.with_error_code(5);
         }
         let partitions = topic.partitions.iter().enumerate().map(|(index, partition)| {
             MetadataResponsePartition::default()

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use candor_core::rules::Rules;
-use candor_proto::Record;
+use candor_proto::{Notice, Record};
 
 use super::{Cluster, START, Script, World, config, ms};
 
@@ -40,4 +40,51 @@ pub fn who_is_lost_twice_goes_alone<R: Rules>() {
     world.run_until_told(&together);
     let last = world.cluster.seen.last().map(|seen| seen.batches.len());
     assert_eq!(last, Some(2), "an answer ends it");
+}
+
+/// K5: where one broker is left, its word counts as two after a wait.
+pub fn one_broker_that_is_left_confirms_a_leader_after_a_wait<R: Rules>() {
+    let told = loss_is_told_after::<R>(Other::Down);
+    assert!((1_000..10_000).contains(&told), "{told} ms");
+}
+
+/// K5: a broker that can be reached may still know another leader.
+pub fn a_broker_that_knows_nothing_yet_is_waited_for<R: Rules>() {
+    let told = loss_is_told_after::<R>(Other::Unaware);
+    assert!(told >= 250_000, "{told} ms");
+}
+
+/// The other broker of two.
+pub enum Other {
+    Down,
+    Silent,
+    Unaware,
+}
+
+/// The leader lost what it was sent. After how many milliseconds the loss is told.
+pub fn loss_is_told_after<R: Rules>(other: Other) -> u64 {
+    let mut world = World::<R>::warm(&config(), Cluster::new(2, 1));
+    match other {
+        Other::Down => _ = world.down.insert("b2".to_owned()),
+        Other::Silent => _ = world.mute.insert("b2".to_owned()),
+        Other::Unaware => world.cluster.unaware = Some(2),
+    };
+    world.down.insert("seed".to_owned());
+    world.cut("seed");
+    world.cluster.script = vec![Script::Refuse(45); 6].into();
+    world.send(Record::to("t").partition(0).value("a").deadline(Duration::from_secs(600)));
+    let is_told = |notice: &Notice| match notice {
+        Notice::Partition { notice, .. } => matches!(notice, candor_core::Notice::DataLoss { .. }),
+        Notice::ConnectionFailed { .. }
+        | Notice::NoProducerId { .. }
+        | Notice::TopicRefused { .. }
+        | Notice::TopicRecreated { .. } => false,
+    };
+    for millis in (0..600_000).step_by(100) {
+        if world.notices.iter().any(is_told) {
+            return millis;
+        }
+        world.run(ms(100));
+    }
+    600_000
 }

@@ -115,6 +115,7 @@ decisions! {
     fn is_another_topic(same: bool) -> bool;
     fn follows_hint(highest: LeaderEpoch, hinted: LeaderEpoch) -> bool;
     fn two_answers_count(differ: bool, apart: Span, age: Span) -> bool;
+    fn insistence(others_failed_since: bool, longest: Span, age: Span) -> Span;
     fn answer_belongs(asked: i32, answered: i32) -> bool;
     fn bytes_are_out(end: u64, sent: u64) -> bool;
     fn may_speak(now: Instant, until: Instant) -> bool;
