@@ -142,7 +142,11 @@ const fn is_about_time(why: &WhyNot) -> bool {
     match why {
         WhyNot::Proven(Proof::NeverOffered | Proof::Refused) | WhyNot::NoRoom => true,
         WhyNot::Proven(
-            Proof::Rejected { .. } | Proof::Unreachable | Proof::Overtaken | Proof::SlotTaken,
+            Proof::TakenBack
+            | Proof::Rejected { .. }
+            | Proof::Unreachable
+            | Proof::Overtaken
+            | Proof::SlotTaken,
         )
         | WhyNot::Refused(_)
         | WhyNot::Cancelled

@@ -53,8 +53,11 @@ pub enum Resolution {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Proof {
-    /// Its deadline came before any byte of it was offered to a connection.
+    /// Its deadline came, or its partition or the producer ended, before any byte of it was offered
+    /// to a connection.
     NeverOffered,
+    /// It was taken back (cancelled, revoked) before any byte of it was offered to a connection.
+    TakenBack,
     /// Every attempt was refused, the last time for a reason that may pass, until its deadline.
     Refused,
     /// Every attempt was refused, and the broker gave a reason that does not pass.

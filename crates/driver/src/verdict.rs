@@ -146,7 +146,11 @@ impl fmt::Display for WhyNot {
 
 fn fmt_proof(proof: Proof, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match proof {
-        Proof::NeverOffered => f.write_str("its deadline came before it was offered to a broker"),
+        Proof::NeverOffered => f.write_str(
+            "its deadline came, or its partition or producer ended, \
+             before it was offered to a broker",
+        ),
+        Proof::TakenBack => f.write_str("it was taken back before any broker was offered it"),
         Proof::Refused => f.write_str("brokers refused every attempt until its deadline"),
         Proof::Rejected { code } => write!(f, "the broker rejected it: {}", ErrorCode(code)),
         Proof::Unreachable => f.write_str("it stands behind a batch that nothing will ever fill"),

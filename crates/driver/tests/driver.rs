@@ -200,7 +200,7 @@ fn what_was_never_offered_is_cancelled_for_good() {
     let handle = executor.block_on(producer.enqueue(record(1))).unwrap();
     handle.cancel();
     let why = why_not(executor.block_on(handle));
-    assert_eq!(why, WhyNot::Proven(Proof::NeverOffered));
+    assert_eq!(why, WhyNot::Proven(Proof::TakenBack));
     assert!(executor.block_on(producer.send(record(2))).is_delivered());
     assert_eq!(log(&executor.world, 0), ["2"]);
 }
@@ -328,7 +328,7 @@ fn revoking_what_was_never_offered_is_as_cancelling() {
     let (mut executor, producer) = start_with(settings(1), |config| config.linger(SECOND));
     let handle = executor.block_on(producer.enqueue(record(1))).unwrap();
     let Resolution::NotDelivered(no) = executor.block_on(handle.revoke()) else { panic!() };
-    assert_eq!(no.why, WhyNot::Proven(Proof::NeverOffered));
+    assert_eq!(no.why, WhyNot::Proven(Proof::TakenBack));
 }
 
 #[test]

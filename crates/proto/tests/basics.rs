@@ -226,7 +226,7 @@ fn cancelling_before_the_offer_proves_that_nothing_was_sent() {
     assert_eq!(world.producer.why(a), Waiting::Partition(Why::Linger));
     world.producer.cancel(world.now, a);
     world.settle();
-    assert_eq!(world.verdict(a), Some(Verdict::NotDelivered(Proof::NeverOffered)));
+    assert_eq!(world.verdict(a), Some(Verdict::NotDelivered(Proof::TakenBack)));
     world.run_until_told(&[b]);
     world.assert_offset(b, 0);
     world.producer.cancel(world.now, a);

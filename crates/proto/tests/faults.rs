@@ -622,7 +622,7 @@ fn a_record_that_was_not_offered_is_revoked_as_it_is_cancelled() {
     let raw = world.say("raw");
     world.producer.revoke(world.now, raw).unwrap();
     world.settle();
-    assert_eq!(world.verdict(raw), Some(Verdict::NotDelivered(Proof::NeverOffered)));
+    assert_eq!(world.verdict(raw), Some(Verdict::NotDelivered(Proof::TakenBack)));
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(super) enum Heard {
 pub(super) struct Entry {
     pub(super) ticket: Ticket,
     pub(super) deadline: Instant,
+    /// D4: its owner brought the deadline forward.
+    pub(super) taken_back: bool,
     pub(super) heard: Heard,
 }
 
@@ -151,6 +153,15 @@ impl<P: Payload> Records<P> {
         self.take(|_, entry| R::expired(now, entry.deadline))
     }
 
+    /// D4: takes out the records that are due because they were taken back.
+    pub(super) fn take_back<R: Rules>(&mut self, now: Instant) -> Vec<Told> {
+        let taken_back = |entry: &Entry| entry.taken_back && R::expired(now, entry.deadline);
+        match R::expired(now, self.expiry) && self.entries.iter().any(taken_back) {
+            true => self.take(|_, entry| taken_back(entry)),
+            false => Vec::new(),
+        }
+    }
+
     /// D4: deadline := now.
     pub(super) fn cancel(&mut self, ticket: Ticket, now: Instant) -> bool {
         let found = bring_forward(&mut self.entries, ticket, now);
@@ -196,7 +207,10 @@ pub(super) fn find(entries: &[Entry], ticket: Ticket) -> Option<&Entry> {
 fn bring_forward(entries: &mut [Entry], ticket: Ticket, now: Instant) -> bool {
     let Some(index) = index_of(entries, ticket) else { return false };
     let entry = &mut entries[index];
-    entry.deadline = entry.deadline.min(now);
+    if now < entry.deadline {
+        entry.deadline = now;
+        entry.taken_back = true;
+    }
     true
 }
 
@@ -260,6 +274,14 @@ pub(super) struct SealedBatch<P> {
 }
 
 impl<P: Payload> SealedBatch<P> {
+    /// D4: what its owners took back, if it was never offered.
+    pub(super) fn take_back<R: Rules>(&mut self, now: Instant) -> Vec<Told> {
+        match self.past {
+            Past::NeverOffered => self.records.take_back::<R>(now),
+            Past::Refused | Past::Unreachable | Past::SlotTaken => Vec::new(),
+        }
+    }
+
     /// S1, S2: binds identity and sequence, at the first offer.
     pub(super) fn sequence(
         mut self,

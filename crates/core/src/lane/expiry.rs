@@ -7,6 +7,7 @@ use crate::ids::Ticket;
 use crate::payload::Payload;
 use crate::rules::Rules;
 use crate::time::Instant;
+use crate::verdict::Proof;
 
 use super::Lane;
 use super::batch::{Entry, Past, find};
@@ -31,6 +32,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             return;
         }
         self.expire_replacement(now);
+        let taken_back = self.intake.take_back::<R>(now);
+        self.tell(taken_back, Outcome::NotDelivered(Proof::TakenBack));
         for (past, told) in self.intake.expire::<R>(now) {
             self.tell_past(past, told);
         }

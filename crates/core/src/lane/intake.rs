@@ -65,7 +65,7 @@ impl<P: Payload> Intake<P> {
         }
         self.open.due = self.open.due.min(R::due(born, config.linger, deadline));
         self.open.records.push(
-            Entry { ticket, deadline, heard: Heard::Nothing },
+            Entry { ticket, deadline, taken_back: false, heard: Heard::Nothing },
             timestamp,
             record,
         );
@@ -201,6 +201,15 @@ impl<P: Payload> Intake<P> {
         queued.unwrap_or(Instant::NEVER).min(self.open.records.expiry())
     }
 
+    /// D4: takes out what was taken back and never offered.
+    pub(super) fn take_back<R: Rules>(&mut self, now: Instant) -> Vec<Told> {
+        let taken = self.take(
+            |batch| (batch.past, batch.take_back::<R>(now)),
+            |open| open.records.take_back::<R>(now),
+        );
+        taken.into_iter().flat_map(|(_, told)| told).collect()
+    }
+
     /// D3: takes out what is due, by batch.
     pub(super) fn expire<R: Rules>(&mut self, now: Instant) -> Vec<(Past, Vec<Told>)> {
         self.take(
@@ -264,13 +273,13 @@ impl<P: Payload> Intake<P> {
             word(relative(batch.retry.not_before));
             word(if waits { u64::from(batch.retry.failures.min(8)) } else { 0 });
             for entry in &batch.records.entries {
-                word(entry.ticket.0);
+                word(entry.ticket.0 << 1 | u64::from(entry.taken_back));
                 word(relative(entry.deadline));
             }
         }
         word(relative(self.open.due));
         for entry in &self.open.records.entries {
-            word(entry.ticket.0);
+            word(entry.ticket.0 << 1 | u64::from(entry.taken_back));
             word(relative(entry.deadline));
         }
         word(self.cut.map_or(0, |cut| cut as u64 + 1));

@@ -20,6 +20,7 @@ pub(crate) fn not_delivered(proof: Proof) -> String {
     match proof {
         Proof::Rejected { code } => format!("NotDelivered Rejected({code})"),
         Proof::NeverOffered
+        | Proof::TakenBack
         | Proof::Refused
         | Proof::Unreachable
         | Proof::Overtaken

@@ -85,7 +85,7 @@ pub(crate) async fn what_is_cancelled_in_time_is_never_written<R: Runtime + Defa
     let cancelled = producer.enqueue(record(3)).await.unwrap();
     cancelled.cancel();
     let Verdict::NotDelivered(no) = cancelled.await else { panic!("it was never offered") };
-    assert_eq!(no.why, WhyNot::Proven(Proof::NeverOffered));
+    assert_eq!(no.why, WhyNot::Proven(Proof::TakenBack));
     producer.flush().await;
     assert!(kept.await.is_delivered());
     let summary = producer.close(10 * SECOND).await;

@@ -283,7 +283,7 @@ impl<R: Rules> Producer<R> {
         let now = self.clock.at(now);
         match self.tickets.get(ticket).map(|entry| entry.held) {
             Some(Held::Raw(topic)) => {
-                self.end_raw(topic, ticket, Proof::NeverOffered);
+                self.end_raw(topic, ticket, Proof::TakenBack);
                 self.todo.push(Chore::Unrouted);
             }
             Some(Held::Lane(key)) => self.tell(now, key, Event::Cancel(ticket)),

@@ -277,6 +277,7 @@ pub(super) fn reason(proof: &Proof) -> String {
     match proof {
         Proof::Rejected { code } => format!("Rejected {code}"),
         Proof::NeverOffered
+        | Proof::TakenBack
         | Proof::Refused
         | Proof::Unreachable
         | Proof::Overtaken

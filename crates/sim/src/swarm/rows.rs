@@ -184,7 +184,7 @@ rows! {
         LingerOver = "D2 linger or half time";
         NotDeliveredAtDeadline = "D3 not delivered at the deadline";
         UnknownAtDeadline = "D3 unknown at the deadline";
-        NeverOffered = "D3 never offered";
+        NeverOffered = "D3, D4 never offered";
         Cancelled = "D4 cancel";
         Flushed = "D5 flush";
         ClosedInDoubt = "D5 closed in doubt";

@@ -500,8 +500,10 @@ impl<R: Rules> World<R> {
                     count(Rule::ResolvedNotDelivered);
                 }
                 match proof {
-                    Proof::NeverOffered if place.is_none() => count(Rule::Unrouted),
-                    Proof::NeverOffered => count(Rule::NeverOffered),
+                    Proof::NeverOffered | Proof::TakenBack if place.is_none() => {
+                        count(Rule::Unrouted);
+                    }
+                    Proof::NeverOffered | Proof::TakenBack => count(Rule::NeverOffered),
                     Proof::Overtaken => count(Rule::Overtaken),
                     Proof::SlotTaken => count(Rule::SlotTaken),
                     Proof::Refused | Proof::Rejected { .. } | Proof::Unreachable => {}
