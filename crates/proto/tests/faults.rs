@@ -507,6 +507,32 @@ fn close_delivers_what_it_can_and_then_says_so() {
     assert_eq!(world.producer.deadline(), None);
 }
 
+/// S16: an answer says that the broker has a request, not that the driver is done with its bytes.
+#[test]
+fn bytes_count_until_they_are_sent_though_their_answer_came() {
+    for lost in [false, true] {
+        let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));
+        let before = world.producer.stats().memory;
+        let ticket = world.send(Record::to("t").partition(0).value("x".repeat(5_000)));
+        world.poll_all();
+        let conn = world.conns("b1")[0];
+        let mut request: Vec<Bytes> = Vec::new();
+        let n = world.producer.transmit(world.now, conn, usize::MAX, &mut request);
+        world.producer.handle(world.now, Input::Sent { conn, n: n - 1 }).unwrap();
+        let frame = Bytes::from(request.concat()).slice(4..);
+        let bytes = world.cluster.handle(1, frame).reply.unwrap();
+        world.producer.handle(world.now, Input::Received { conn, bytes }).unwrap();
+        world.poll_all();
+        world.assert_offset(ticket, 1);
+        assert!(world.producer.stats().memory > before + 5_000, "given back too early");
+        match lost {
+            true => world.lose(conn, Loss::Broken),
+            false => world.producer.handle(world.now, Input::Sent { conn, n: 1 }).unwrap(),
+        }
+        assert_eq!(world.producer.stats().memory, before);
+    }
+}
+
 #[test]
 fn close_ends_by_its_deadline_whatever_happens() {
     let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));

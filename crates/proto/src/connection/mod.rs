@@ -131,6 +131,8 @@ pub(crate) struct Connection {
     outgoing: Outgoing,
     incoming: BytesMut,
     open: VecDeque<Open>,
+    /// S16: answered before they were reported sent, with the ends of their frames.
+    ahead: VecDeque<(u64, Vec<Entry>)>,
     produces: usize,
     next_correlation: i32,
     throttled_until: Instant,
@@ -146,6 +148,7 @@ impl Connection {
             outgoing: Outgoing::default(),
             incoming: BytesMut::new(),
             open: VecDeque::new(),
+            ahead: VecDeque::new(),
             produces: 0,
             next_correlation: 0,
             throttled_until: Instant::EPOCH,
@@ -280,6 +283,11 @@ impl Connection {
         }
         self.last_traffic = now;
         let after = self.outgoing.sent();
+        while let Some((_, entries)) =
+            self.ahead.pop_front_if(|(end, _)| R::bytes_are_out(*end, after))
+        {
+            entries.iter().for_each(&mut passed);
+        }
         let behind = self.open.iter().skip_while(|open| open.end <= before);
         for open in behind.take_while(|open| R::bytes_are_out(open.end, after)) {
             match &open.request {
@@ -330,6 +338,15 @@ impl Connection {
             return Ok(None);
         };
         self.outgoing.answered(end);
+        match &request {
+            Request::Produce(entries) if !R::bytes_are_out(end, self.outgoing.sent()) => {
+                self.ahead.push_back((end, entries.clone()));
+            }
+            Request::Produce(_)
+            | Request::Greeting
+            | Request::Metadata(_)
+            | Request::ProducerId => {}
+        }
         if matches!(request, Request::Greeting) {
             return self.greeted(now, version, &bytes, terms).map(Some);
         }
@@ -419,6 +436,11 @@ impl Connection {
         self.open = produces;
         let others: VecDeque<Open> = others;
         others.into_iter().map(|open| open.request).collect()
+    }
+
+    /// S16: answered requests whose bytes were not reported sent. The connection is over.
+    pub(crate) fn take_ahead(&mut self) -> impl Iterator<Item = Entry> + use<> {
+        core::mem::take(&mut self.ahead).into_iter().flat_map(|(_, entries)| entries)
     }
 
     /// The connection is over: every open request, and how much of it was handed over.

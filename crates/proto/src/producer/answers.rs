@@ -101,7 +101,6 @@ impl<R: Rules> Producer<R> {
     }
 
     fn answered(&mut self, now: Instant, entry: &Entry, answer: Option<&PartitionAnswer<'_>>) {
-        self.out(entry);
         if let Some(slot) = self.lanes.get_mut(entry.lane) {
             slot.losses = 0;
         }

@@ -118,7 +118,8 @@ impl<R: Rules> Producer<R> {
             let idle = connection.ends_idle::<R>(now, &self.terms);
             self.end(now, conn, if idle { None } else { Some(Fault::Lost(why)) });
         }
-        let Some(connection) = self.connections.remove(&conn) else { return Ok(()) };
+        let Some(mut connection) = self.connections.remove(&conn) else { return Ok(()) };
+        connection.take_ahead().for_each(|entry| self.out(&entry));
         let at_most = match handed {
             Handed::AtMost(n) => Some(n),
             Handed::Unknown => None,
