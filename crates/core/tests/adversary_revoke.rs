@@ -4,6 +4,9 @@
 
 mod play;
 
+use std::cell::Cell;
+
+use candor_core::rules::{CutFacts, Honest, Rules};
 use candor_core::testing::Counted;
 use candor_core::*;
 use play::{MINUTE, Play};
@@ -275,4 +278,97 @@ fn a_slot_taken_without_room_raises_no_fence() {
     let contradiction = Notice::Contradiction { offset: Offset::new(12) };
     assert_eq!(play.notices, [contradiction]);
     play.lose(late);
+}
+
+/// A batch of so many records, of which the first one is revoked; the next ones expire one by one, a
+/// second apart. What was lost was offered on the connection before.
+fn revoked_of(records: u64) -> Play {
+    let config = LaneConfig { batch_size: usize::MAX, ..LaneConfig::default() };
+    let mut play = Play::with(config, 3);
+    play.open_gate(10);
+    for place in 0..records {
+        play.join(play.now as i64, 10_000 * MINUTE + 1_000 * place);
+    }
+    play.flush();
+    play.offer();
+    play.next_route();
+    play
+}
+
+/// L5, S4: each record that expires makes another content. A slot that is contested a thousand
+/// times remembers one size for each, and no records.
+#[test]
+fn a_slot_that_is_contested_for_ever_takes_little_room() {
+    const RECORDS: u64 = 1_500;
+    let mut play = revoked_of(RECORDS);
+    let mut contest = play.contest(1);
+    let mut rounds = 0;
+    for left in (1..RECORDS - 1).rev() {
+        assert!(contest.batch.records().len() as u64 >= left.min(2), "{rounds}");
+        play.error(contest.attempt, 19);
+        // The oldest one that is left expires, and with it the content.
+        let oldest = contest.batch.records()[0];
+        play.tell(Event::Cancel(Ticket(oldest.into())));
+        play.wait(2_000);
+        let Some(next) = play.try_offer().filter(|offer| offer.replacement) else { break };
+        contest = next;
+        rounds += 1;
+    }
+    assert!(rounds > 1_000, "{rounds} contents");
+    let lane = format!("{:?}", play.lane);
+    let contests = lane.split_once("contests: [").unwrap().1.split_once(']').unwrap().0;
+    let remembered = contests.matches("Contest {").count() as u64;
+    assert!((1_000..=RECORDS).contains(&remembered), "{remembered} contests");
+    assert_eq!(contests.matches("Ticket(").count() as u64, remembered, "one record each");
+}
+
+thread_local! {
+    static ASKED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts how often a size is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Counting;
+
+impl Rules for Counting {
+    fn cut_is_legal(facts: &CutFacts<'_>) -> bool {
+        ASKED.set(ASKED.get() + 1);
+        Honest::cut_is_legal(facts)
+    }
+}
+
+/// A large batch whose slot is to be contested is looked at when something is offered, not whenever
+/// somebody asks when that will be; and a size that fits is found at once.
+#[test]
+fn sizes_are_looked_at_once_for_an_offer() {
+    let now = Instant::from_millis(1_700_000_000_000);
+    let later = now + Span::from_secs(2);
+    let id = ProducerId::new(7).unwrap();
+    let preset = testing::Preset {
+        identity: Identity { id, epoch: ProducerEpoch::new(3).unwrap() },
+        next: Sequence::new(40).unwrap(),
+        last_acknowledged: Offset::new(9).unwrap(),
+    };
+    let config = LaneConfig { batch_size: usize::MAX, ..LaneConfig::default() };
+    let mut lane = Lane::<Counted, Counting>::preset(config, now, preset);
+    lane.handle(now, Event::Leader { route: Some(RouteId(1)), epoch: LeaderEpoch(1) }).unwrap();
+    for ticket in 0..4_000 {
+        let (deadline, timestamp) = (now + Span::from_secs(600), now.as_millis());
+        let ticket = Ticket(ticket);
+        let append = Append { ticket, born: now, deadline, timestamp, record: 0 };
+        lane.handle(now, Event::Append(append)).unwrap();
+    }
+    lane.handle(now, Event::Flush).unwrap();
+    let lost = lane.offer(now, RouteId(1), usize::MAX).unwrap().attempt;
+    let handed = HandedOver::PerhapsWhole;
+    lane.handle(now, Event::Ended { attempt: lost, handed }).unwrap();
+    lane.handle(now, Event::Revoke(Ticket(0))).unwrap();
+    while lane.poll(now).is_some() {}
+    for _ in 0..100 {
+        assert!(lane.deadline().is_some());
+        assert!(!lane.offerable(now), "not before the backoff");
+    }
+    assert_eq!(ASKED.get(), 0);
+    assert!(lane.offer(later, RouteId(1), usize::MAX).unwrap().replacement);
+    assert!((1..8).contains(&ASKED.get()), "{} sizes", ASKED.get());
 }

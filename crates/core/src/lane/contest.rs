@@ -14,7 +14,7 @@ use super::Lane;
 use super::attempt::Attempt;
 use super::batch::{Entry, Heard, Past, Records, Retry, SealedBatch, SequencedBatch, Wish};
 use super::gate::Gate;
-use super::span::{Position, Replacement, Slot};
+use super::span::{Contest, Position, Replacement, Slot};
 
 /// More records than any legal cut needs behind those that are kept.
 const ENOUGH: usize = 64;
@@ -43,7 +43,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.span.replacement().is_none()
             && batch.standing::<R>() == Standing::InDoubt
             && R::may_revoke(&self.revoke_facts(now, position, batch))
-            && !self.cuts(now, position).is_empty()
+            && self.cuts(now, position).is_some_and(|cuts| cuts.any::<R>())
     }
 
     fn revoke_facts(
@@ -86,43 +86,43 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         R::goes_into_replacement(!entry.is_untold())
     }
 
-    /// How many records a replacement at `target` keeps, and the tickets that it could have.
-    fn candidates(&self, now: Instant, target: Position) -> (usize, Vec<Ticket>) {
+    /// The records that a replacement at `target` keeps.
+    fn kept(&self, target: Position) -> impl Iterator<Item = Ticket> {
         let entries = self.contested(target).flat_map(|(_, batch)| &batch.entries);
-        let kept = entries.filter(|entry| Self::goes_along(entry)).map(|entry| entry.ticket);
-        let mut tickets: Vec<Ticket> = kept.collect();
-        let kept = tickets.len();
-        if self.span.vacated().is_none() {
-            tickets.extend(self.intake.ready_tickets(now).take(ENOUGH));
-        }
-        (kept, tickets)
+        entries.filter(|entry| Self::goes_along(entry)).map(|entry| entry.ticket)
     }
 
-    /// C2: the legal sizes, best first: everything kept and as little else as possible, then less.
-    fn cuts(&self, now: Instant, target: Position) -> Vec<usize> {
-        let Some(batch) = self.span.get(target).and_then(Slot::unsettled) else {
+    /// The newer ones that it may take along.
+    fn newer(&self, now: Instant) -> impl Iterator<Item = Ticket> {
+        let ready = self.span.vacated().is_none().then(|| self.intake.ready_tickets(now));
+        ready.into_iter().flatten().take(ENOUGH)
+    }
+
+    /// C2: which sizes are legal.
+    fn cuts(&self, now: Instant, target: Position) -> Option<Cuts> {
+        let batch = self.span.get(target).and_then(Slot::unsettled)?;
+        let kept = self.kept(target).count();
+        Some(Cuts {
+            kept,
+            most: kept + self.newer(now).count(),
+            first: batch.first,
+            contested_count: batch.count(),
+            firsts: self.firsts_behind(target),
+            other_contents: self.other_contents(now, target, batch.first),
+        })
+    }
+
+    /// S4: sizes of the contents at this place that could not be offered again.
+    fn other_contents(&self, now: Instant, target: Position, first: Sequence) -> Vec<u32> {
+        let here = |contest: &&Contest| contest.first == first;
+        let mut contests = self.span.contests().iter().filter(here).peekable();
+        if contests.peek().is_none() {
             return Vec::new();
-        };
-        let (kept, tickets) = self.candidates(now, target);
-        let firsts = self.firsts_behind(target);
-        let other_contents: Vec<u32> = self
-            .span
-            .contests()
-            .iter()
-            .filter(|it| it.first == batch.first && !tickets.starts_with(&it.tickets))
-            .map(|it| it.tickets.len() as u32)
-            .collect();
-        let is_legal = |count: &usize| {
-            R::cut_is_legal(&CutFacts {
-                first: batch.first,
-                count: *count as u32,
-                contested_count: batch.count(),
-                firsts: &firsts,
-                other_contents: &other_contents,
-            })
-        };
-        let enough = (kept.max(1)..=tickets.len()).find(is_legal);
-        enough.into_iter().chain((1..kept).rev().filter(is_legal)).collect()
+        }
+        let tickets: Vec<Ticket> = self.kept(target).chain(self.newer(now)).collect();
+        let left = |contest: &Contest| tickets.partition_point(|it| *it <= contest.last);
+        let other = contests.filter(|contest| left(contest) != contest.count as usize);
+        other.map(|contest| contest.count).collect()
     }
 
     /// C2: where the batches behind a position began, whatever became of them.
@@ -139,21 +139,19 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// C3: the records of a replacement that fits. The batches that it contests stay as they are.
     fn compose(&self, now: Instant, target: Position, limit: usize) -> Option<Records<P>> {
-        let (kept, _) = self.candidates(now, target);
+        let cuts = self.cuts(now, target)?;
         let mut records = Records::empty();
         for (_, batch) in self.contested(target) {
             records.join(batch.copy(Self::goes_along));
         }
-        let cuts = self.cuts(now, target);
-        if let Some(count) = cuts.iter().find(|count| **count >= kept) {
+        if let Some(count) = cuts.enough::<R>() {
             let mut whole = records.clone();
-            whole.join(self.intake.copy_ready(now, count - kept));
+            whole.join(self.intake.copy_ready(now, count - cuts.kept));
             if whole.bytes() <= limit {
                 return Some(whole);
             }
         }
-        let fits = fitting(&records, limit);
-        let count = cuts.into_iter().find(|count| *count < kept && *count <= fits)?;
+        let count = cuts.less::<R>(fitting(&records, limit))?;
         records.split_off(count as u32);
         Some(records)
     }
@@ -289,6 +287,44 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         {
             batch.retry = retry;
         }
+    }
+}
+
+/// C2: what the size of a replacement must be.
+struct Cuts {
+    /// Records that it keeps.
+    kept: usize,
+    /// With the newer ones that it may take along.
+    most: usize,
+    first: Sequence,
+    contested_count: u32,
+    firsts: Vec<Sequence>,
+    other_contents: Vec<u32>,
+}
+
+impl Cuts {
+    fn is_legal<R: Rules>(&self, count: usize) -> bool {
+        R::cut_is_legal(&CutFacts {
+            first: self.first,
+            count: count as u32,
+            contested_count: self.contested_count,
+            firsts: &self.firsts,
+            other_contents: &self.other_contents,
+        })
+    }
+
+    /// All that is kept, and as little else as possible.
+    fn enough<R: Rules>(&self) -> Option<usize> {
+        (self.kept.max(1)..=self.most).find(|count| self.is_legal::<R>(*count))
+    }
+
+    /// Otherwise as many as possible.
+    fn less<R: Rules>(&self, fits: usize) -> Option<usize> {
+        (1..self.kept.min(fits.saturating_add(1))).rev().find(|count| self.is_legal::<R>(*count))
+    }
+
+    fn any<R: Rules>(&self) -> bool {
+        self.enough::<R>().is_some() || self.less::<R>(self.kept).is_some()
     }
 }
 

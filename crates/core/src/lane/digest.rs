@@ -219,8 +219,8 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
             }
         }
         for contest in self.lane.span.contests() {
-            self.word(contest.first.get() as u64);
-            contest.tickets.iter().for_each(|ticket| self.word(ticket.0));
+            self.word((contest.first.get() as u64) << 32 | u64::from(contest.count));
+            self.word(contest.last.0);
         }
     }
 

@@ -194,10 +194,11 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             } else {
                 R::pass_goes_on(batch.mark)
             };
-            if !passed_by && self.is_contested_next(now, position) {
-                return self.turn_alone(batch.retry.not_before, Pick::Resend(position));
-            }
             if !passed_by {
+                // C2: only where something is in flight it matters here what is offered.
+                if self.attempts.open() > 0 && self.is_contested_next(now, position) {
+                    return Turn::Waits;
+                }
                 return Turn::At(batch.retry.not_before, Wakeup::Backoff, Pick::Resend(position));
             }
         }

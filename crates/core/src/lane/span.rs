@@ -37,11 +37,14 @@ pub(super) struct Replacement<P: Payload> {
     pub(super) target: Position,
 }
 
-/// C2, S4: a content that was offered in the place of another in this epoch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// C2, S4: a content that was offered in the place of another in this epoch: all that could be in
+/// it then, up to a record. What can be only loses records and gets newer ones, so that a content
+/// is the same as long as it has as many up to there; there is one of each size (C2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Contest {
     pub(super) first: Sequence,
-    pub(super) tickets: Vec<Ticket>,
+    pub(super) count: u32,
+    pub(super) last: Ticket,
 }
 
 impl<P: Payload> Slot<P> {
@@ -201,12 +204,10 @@ impl<P: Payload> Span<P> {
 
     /// C2: offers this in the place of `target` and all behind it.
     pub(super) fn contest(&mut self, batch: SequencedBatch<P>, target: Position) -> Position {
-        let (first, position) = (batch.first, self.end());
-        let tickets = batch.entries.iter().map(|entry| entry.ticket).collect();
-        let contest = Contest { first, tickets };
-        if !self.contests.contains(&contest) {
-            self.contests.push(contest);
-        }
+        let (first, count, position) = (batch.first, batch.count(), self.end());
+        let last = batch.entries.last().map(|entry| entry.ticket);
+        let contest = last.map(|last| Contest { first, count, last });
+        self.contests.extend(contest.filter(|contest| !self.contests.contains(contest)));
         self.slots.push_back(Slot::Replacement(Replacement { batch, target }));
         position
     }
@@ -230,8 +231,7 @@ impl<P: Payload> Span<P> {
     /// Whether other content was offered at a part of this range (46).
     pub(super) fn is_contested(&self, first: Sequence, count: u32) -> bool {
         let overlaps = |contest: &Contest| {
-            first.until(contest.first) < count
-                || contest.first.until(first) < contest.tickets.len() as u32
+            first.until(contest.first) < count || contest.first.until(first) < contest.count
         };
         self.contests.iter().any(overlaps)
     }
@@ -252,7 +252,7 @@ impl<P: Payload> Span<P> {
         let oldest = oldest.unwrap_or(next);
         // What begins behind `oldest` is nearly a whole round ahead of it (S14).
         let ahead = |it: &Contest| it.first.until(oldest) > i32::MAX as u32 / 2;
-        let reaches = |it: &Contest| it.first.until(oldest) < it.tickets.len() as u32;
+        let reaches = |it: &Contest| it.first.until(oldest) < it.count;
         self.contests.retain(|it| ahead(it) || reaches(it));
     }
 
