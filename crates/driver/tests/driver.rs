@@ -463,7 +463,7 @@ fn what_stands_behind_a_stuck_socket_can_still_be_cancelled() {
     let behind = producer.try_send(record(2)).unwrap();
     executor.pass(SECOND);
     behind.cancel();
-    assert_eq!(why_not(executor.block_on(behind)), WhyNot::Proven(Proof::NeverOffered));
+    assert_eq!(why_not(executor.block_on(behind)), WhyNot::Proven(Proof::TakenBack));
     executor.world.stick(false);
     assert!(executor.block_on(stuck).is_delivered());
     assert_eq!(log(&executor.world, 0), ["0", "1"]);

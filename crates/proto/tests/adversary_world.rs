@@ -61,7 +61,7 @@ fn closing_ends_with_a_cancelled_record_that_never_had_a_partition() {
     world.settle();
     world.producer.cancel(world.now, late);
     world.settle();
-    assert_eq!(world.verdict(late), Some(Verdict::NotDelivered(Proof::NeverOffered)));
+    assert_eq!(world.verdict(late), Some(Verdict::NotDelivered(Proof::TakenBack)));
     assert_eq!(world.closed, Some(world.now));
 }
 

@@ -392,6 +392,10 @@ impl<R: Rules> Rules for Counting<R> {
         R::follows_hint(highest, hinted)
     }
 
+    fn insistence(others_failed_since: bool, longest_backoff: Span, age: Span) -> Span {
+        R::insistence(others_failed_since, longest_backoff, age)
+    }
+
     fn two_answers_count(brokers_differ: bool, apart: Span, age: Span) -> bool {
         R::two_answers_count(brokers_differ, apart, age)
     }
