@@ -45,6 +45,9 @@ pub(crate) fn waiting(topic: &str, waiting: &Waiting) -> Option<String> {
             "the partitions of topic {topic}, which no broker has named yet: \
              is the topic there? Create it, or correct --topic"
         ),
+        Waiting::NoPartition { partition, partitions } => format!(
+            "partition {partition} of topic {topic}, which has {partitions}, counted from 0"
+        ),
         Waiting::Throttle { .. } => "the broker, which throttles this client (a quota)".to_owned(),
         Waiting::Connection => "its turn on the connection".to_owned(),
         Waiting::Partition(why) => lane(*why).to_owned(),

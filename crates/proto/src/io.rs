@@ -279,7 +279,8 @@ impl std::error::Error for Unused {}
 /// ```
 /// use candor_core::Why;
 /// use candor_proto::Waiting;
-/// assert_ne!(Waiting::Metadata, Waiting::Partition(Why::Linger));
+/// let why = Waiting::Partition(Why::Linger);
+/// assert_eq!(why.to_string(), "it waits for its batch to be filled");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
@@ -287,6 +288,13 @@ pub enum Waiting {
     Gone,
     /// The topic's partitions.
     Metadata,
+    /// Its partition, which the topic does not have (yet): partitions may be added.
+    NoPartition {
+        /// The one that it is for.
+        partition: i32,
+        /// How many the topic has, counted from 0.
+        partitions: u32,
+    },
     /// The broker wants to hear nothing until then (KIP-219).
     Throttle {
         /// When it may be spoken to again.
@@ -296,4 +304,49 @@ pub enum Waiting {
     Connection,
     /// Its partition's lane.
     Partition(Why),
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone | Self::Partition(Why::Gone) => {
+                f.write_str("it waits for nothing: it ended")
+            }
+            Self::Metadata | Self::Partition(Why::Metadata) => {
+                f.write_str("it waits for its topic's partitions, which no broker has named yet")
+            }
+            Self::NoPartition { partition, partitions } => write!(
+                f,
+                "it waits for partition {partition}, but its topic has {partitions}, counted from 0"
+            ),
+            Self::Throttle { .. } => f.write_str("it waits for the broker, which throttles us"),
+            Self::Connection | Self::Partition(Why::Hold | Why::Transmit) => {
+                f.write_str("it waits for its turn on the connection")
+            }
+            Self::Partition(Why::Leader) => {
+                f.write_str("it waits for a connection to its partition's leader")
+            }
+            Self::Partition(Why::Identity) => {
+                f.write_str("it waits for a producer id, which no broker has given yet")
+            }
+            Self::Partition(Why::Linger) => f.write_str("it waits for its batch to be filled"),
+            Self::Partition(Why::Queue) => f.write_str("it waits for the batches before it"),
+            Self::Partition(Why::Span) => {
+                f.write_str("it waits for answers: five batches of its partition are unsettled")
+            }
+            Self::Partition(Why::Gate) => {
+                f.write_str("it waits for the broker to show that it knows this producer")
+            }
+            Self::Partition(Why::Backoff { .. }) => {
+                f.write_str("it waits for the end of the time between two attempts")
+            }
+            Self::Partition(Why::Answer { .. }) => f.write_str("it waits for the broker's answer"),
+            Self::Partition(Why::Confirmation { .. }) => {
+                f.write_str("it waits for metadata that confirms its partition's leader")
+            }
+            Self::Partition(Why::Resolution) => {
+                f.write_str("it has its verdict, and waits for its resolution")
+            }
+        }
+    }
 }

@@ -322,7 +322,9 @@ impl fmt::Display for WhyRefused {
             Self::BadTopic => {
                 f.write_str("no topic can have this name: use 1 to 249 of [a-zA-Z0-9._-]")
             }
-            Self::BadPartition => f.write_str("no partition can have this number"),
+            Self::BadPartition => {
+                write!(f, "no partition can have this number: they go from 0 to {}", i32::MAX)
+            }
             Self::Closed => f.write_str("the producer is closed: make a new one"),
             Self::Stopped => f.write_str("the partition stopped after data loss or a conflict"),
         }

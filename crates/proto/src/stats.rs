@@ -21,7 +21,7 @@ pub struct Stats {
     pub memory_limit: usize,
     /// Partitions that records went to.
     pub partitions: usize,
-    /// Connections that are open, being opened or being closed.
+    /// Connections that are open, being opened or being closed; none once the producer is closed.
     pub connections: usize,
     /// How often `now` went back, and was clamped.
     pub clock_went_back: u64,

@@ -290,3 +290,43 @@ fn the_same_inputs_give_the_same_outputs_and_a_clone_goes_its_own_way() {
     one.say("more");
     assert!(one.producer != copy && copy == other.producer);
 }
+
+/// U2: a partition that is not there may still be added; meanwhile people are told what is wrong.
+#[test]
+fn who_waits_for_a_partition_that_is_not_there_hears_how_many_there_are() {
+    let mut world = World::new(&config(), Cluster::new(1, 3));
+    let ticket = world.send(Record::to("t").partition(3).value("a"));
+    world.settle();
+    let why = world.producer.why(ticket);
+    assert_eq!(why, Waiting::NoPartition { partition: 3, partitions: 3 });
+    let told = "it waits for partition 3, but its topic has 3, counted from 0";
+    assert_eq!(why.to_string(), told);
+    let led = world.cluster.partition("t", 2).leader;
+    world
+        .cluster
+        .topics
+        .get_mut("t")
+        .unwrap()
+        .partitions
+        .push(support::broker::Partition::led_by(led));
+    world.run_until_told(&[ticket]);
+    world.assert_offset(ticket, 0);
+    let beyond = Record::to("t").partition(u32::MAX);
+    let refused = world.producer.append(world.now, world.now, beyond).unwrap_err();
+    assert!(refused.why.to_string().ends_with("from 0 to 2147483647"), "{}", refused.why);
+}
+
+#[test]
+fn a_closed_producer_holds_nothing() {
+    let mut world = World::new(&config(), Cluster::new(2, 2));
+    let ticket = world.say("a");
+    world.run_until_told(&[ticket]);
+    let stats = world.producer.stats();
+    assert!(stats.connections > 0 && stats.memory > 0, "{stats:?}");
+    world.producer.close(world.now, world.after(1_000));
+    // The order to close connections is on its way; nobody said yet that they are over.
+    while world.producer.poll(world.now).is_some() {}
+    let stats = world.producer.stats();
+    assert_eq!((stats.connections, stats.memory, stats.waiting), (0, 0, 0));
+    assert_eq!(stats.counts.delivered, 1, "what happened stays");
+}

@@ -8,6 +8,7 @@ use candor_wire::{RecordBatch, check_topic_name};
 
 use super::{Chore, Life, Producer, span};
 use crate::budget::{RAW_COST, RECORD_COST};
+use crate::cluster::Topic;
 use crate::io::{Ended, Output, Settlement, Unused, Waiting};
 use crate::lanes::LaneKey;
 use crate::record::{Record, Refused, WhyRefused};
@@ -354,11 +355,22 @@ impl<R: Rules> Producer<R> {
             Some(Held::Raw(_)) => Waiting::Metadata,
             Some(Held::Lane(key) | Held::Unknown(key)) => match self.lanes.get(key) {
                 None => Waiting::Gone,
-                Some(slot) if slot.lane.why(ticket) == Why::Transmit => {
-                    self.why_not_transmitted(slot.told.0)
-                }
-                Some(slot) => Waiting::Partition(slot.lane.why(ticket)),
+                Some(slot) => match slot.lane.why(ticket) {
+                    Why::Transmit => self.why_not_transmitted(slot.told.0),
+                    Why::Leader => self.why_no_leader(slot.topic, slot.partition),
+                    why => Waiting::Partition(why),
+                },
             },
+        }
+    }
+
+    fn why_no_leader(&self, topic: TopicKey, partition: i32) -> Waiting {
+        let partitions = self.cluster.topic(topic).map_or(0, Topic::count);
+        match u32::try_from(partition) {
+            Ok(place) if partitions > 0 && place >= partitions => {
+                Waiting::NoPartition { partition, partitions }
+            }
+            Ok(_) | Err(_) => Waiting::Partition(Why::Leader),
         }
     }
 

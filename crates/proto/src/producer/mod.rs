@@ -303,13 +303,19 @@ impl<R: Rules> Producer<R> {
 
     /// What happened so far, and what is going on.
     pub fn stats(&self) -> Stats {
+        let (tickets, connections) = match self.life {
+            Life::Closed if self.tickets.is_empty() => (0, 0),
+            Life::Open | Life::Closing { .. } | Life::Closed => {
+                (self.tickets.bytes(), self.connections.len())
+            }
+        };
         Stats {
             counts: self.counts,
             waiting: self.flushes.waiting(),
-            memory: self.budget.used() + self.tickets.bytes(),
+            memory: self.budget.used() + tickets,
             memory_limit: self.budget.limit(),
             partitions: self.lanes.len(),
-            connections: self.connections.len(),
+            connections,
             clock_went_back: self.clock.went_back,
         }
     }
