@@ -8,11 +8,13 @@ mod broker;
 #[path = "adversary_random/steps.rs"]
 mod steps;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
 use candor_core::testing::{Counted, Preset};
 use candor_core::*;
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
 use broker::{Broker, Entry, Frame};
 use steps::{Mood, Start, Step, start, step};
@@ -399,6 +401,28 @@ impl World {
         self.tell(Event::Revoke(Ticket(ticket as u64)));
     }
 
+    /// What is under way is lost, and the oldest record in doubt, or one behind it, is revoked;
+    /// others wait for their turn.
+    fn contest(&mut self, behind: u8, end_old: bool, newer: u64) {
+        if behind > 0 {
+            self.calm();
+        }
+        self.burst(2);
+        self.new_route(true, end_old);
+        [newer, 30_000].into_iter().for_each(|deadline| self.append(deadline, true, false));
+        let lives = |fate: &Fate| match fate.verdict {
+            None => true,
+            Some(Verdict::Unknown(_)) => fate.resolution.is_none(),
+            Some(Verdict::Delivered { .. } | Verdict::NotDelivered(_)) => false,
+        };
+        let oldest = self.fates.iter().position(lives).unwrap_or(0);
+        self.revoke((self.fates.len() - oldest).saturating_sub(1 + usize::from(behind / 4)) as u8);
+        self.poll();
+        self.now += 2_000;
+        self.poll();
+        self.offer();
+    }
+
     fn burst(&mut self, records: u8) {
         (0..records).for_each(|_| self.append(30_000, true, false));
         self.poll();
@@ -501,6 +525,7 @@ impl World {
             }
             Step::Cancel(back) => self.cancel(back),
             Step::Revoke(back) => self.revoke(back),
+            Step::Contest { behind, end_old, newer } => self.contest(behind, end_old, newer),
             Step::Abandon => {
                 self.abandoned = true;
                 self.tell(Event::Abandon);
@@ -638,7 +663,8 @@ impl World {
     }
 }
 
-fn run(start: Start, steps: &[Step]) {
+/// Tells how many contents were offered in the place of others.
+fn run(start: Start, steps: &[Step]) -> usize {
     let mut world = World::new(start);
     world.step(&Step::NewRoute { epoch: true, end_old: false });
     for step in steps {
@@ -653,12 +679,34 @@ fn run(start: Start, steps: &[Step]) {
         assert!(matches!(last, Some(Verdict::Delivered { .. })), "the lane is dead: {last:?}");
     }
     world.judge();
+    world.replacements.len()
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
-    #[test]
-    fn nothing_said_is_refuted(start in start(), steps in prop::collection::vec(step(), 1..200)) {
-        run(start, &steps);
+/// How many schedules; `PROPTEST_CASES` asks for more.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(300)
+}
+
+#[test]
+fn nothing_said_is_refuted() {
+    let config = ProptestConfig {
+        cases: cases(),
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    };
+    let (contested, contents) = (Cell::new(0), Cell::new(0));
+    let schedules = (start(), prop::collection::vec(step(), 20..200));
+    let ran = TestRunner::new(config).run(&schedules, |(start, steps)| {
+        let replacements = run(start, &steps);
+        contested.set(contested.get() + u32::from(replacements > 0));
+        contents.set(contents.get() + replacements);
+        Ok(())
+    });
+    if let Err(error) = ran {
+        panic!("{error}");
     }
+    let (contested, contents) = (contested.get(), contents.get());
+    println!("{contested} of {} schedules contest a slot, with {contents} contents", cases());
+    assert!(contested > cases() / 5 * 2, "{contested} of {} schedules contest a slot", cases());
 }

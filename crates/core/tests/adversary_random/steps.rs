@@ -28,6 +28,12 @@ pub(crate) enum Step {
     },
     Cancel(u8),
     Revoke(u8),
+    /// What is under way is lost, and one of its records is revoked while others wait behind.
+    Contest {
+        behind: u8,
+        end_old: bool,
+        newer: u64,
+    },
     Abandon,
     Offer,
     /// Some records, and all that may be offered.
@@ -87,13 +93,15 @@ pub(crate) fn mood() -> impl Strategy<Value = Mood> {
 
 pub(crate) fn step() -> impl Strategy<Value = Step> {
     let millis = prop::sample::select(vec![0, 1, 5, 60, 150, 400, 1_500, 8_000]);
-    let deadline = prop::sample::select(vec![50, 300, 2_000, 30_000, 30_000, 120_000]);
+    let deadline = prop::sample::select(vec![50, 300, 300, 2_000, 2_000, 30_000, 30_000, 120_000]);
     prop_oneof![
         6 => (deadline, prop::bool::weighted(0.7), prop::bool::weighted(0.1))
             .prop_map(|(deadline, flush, old)| Step::Append { deadline, flush, old }),
-        2 => (0u8..8).prop_map(Step::Cancel),
-        3 => (0u8..8).prop_map(Step::Revoke),
-        1 => prop::bool::weighted(0.15)
+        3 => (0u8..8).prop_map(Step::Cancel),
+        5 => (0u8..8).prop_map(Step::Revoke),
+        16 => (0u8..8, any::<bool>(), prop::sample::select(vec![300, 2_500, 30_000]))
+            .prop_map(|(behind, end_old, newer)| Step::Contest { behind, end_old, newer }),
+        1 => prop::bool::weighted(0.3)
             .prop_map(|yes| if yes { Step::Abandon } else { Step::Offer }),
         14 => Just(Step::Offer),
         6 => (1u8..6).prop_map(Step::Burst),

@@ -358,7 +358,18 @@ impl<R: Rules> Producer<R> {
                 Some(slot) => match slot.lane.why(ticket) {
                     Why::Transmit => self.why_not_transmitted(slot.told.0),
                     Why::Leader => self.why_no_leader(slot.topic, slot.partition),
-                    why => Waiting::Partition(why),
+                    why @ (Why::Gone
+                    | Why::Metadata
+                    | Why::Identity
+                    | Why::Linger
+                    | Why::Queue
+                    | Why::Span
+                    | Why::Gate
+                    | Why::Backoff { .. }
+                    | Why::Hold
+                    | Why::Answer { .. }
+                    | Why::Confirmation { .. }
+                    | Why::Resolution) => Waiting::Partition(why),
                 },
             },
         }
