@@ -19,6 +19,11 @@ kafka-peers *ARGS:
 test:
     cargo test --workspace
 
+# Line and branch coverage of the lane by its own tests; needs the nightly toolchain with llvm-tools,
+# and cargo-llvm-cov. `just coverage --html` draws the sources.
+coverage *ARGS:
+    cargo +nightly llvm-cov --branch -p candor-core --tests {{ARGS}}
+
 # Formatting and lints, warnings being errors.
 lint:
     cargo fmt --all --check

@@ -410,6 +410,8 @@ fn close_waits_for_what_is_under_way_and_counts_it() {
     let delivered = verdicts.iter().filter(|verdict| verdict.is_delivered()).count() as u64;
     assert_eq!((summary.delivered, summary.accepted), (delivered, delivered));
     assert!(delivered > 100);
+    let stats = producer.stats().machine;
+    assert_eq!((stats.connections, stats.memory, stats.waiting), (0, 0, 0));
     for verdict in verdicts.into_iter().skip(delivered as usize) {
         assert_eq!(why_not(verdict), WhyNot::Refused(WhyRefused::Closed));
     }
