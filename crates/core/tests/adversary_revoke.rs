@@ -222,6 +222,30 @@ fn a_slot_taken_behind_a_refused_batch_proves_nothing() {
     assert!(matches!(resolution, Resolution::Never { reason: NeverReason::StateLost, .. }));
 }
 
+/// Rules 1, V3: what an abandon leaves in doubt only because of a replacement is to be looked for
+/// where that stands, and ends with it: the batches themselves are certainly not written.
+#[test]
+fn facts_name_the_replacement_where_nothing_else_is_in_doubt() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (revoked, late) = play.append_and_offer(10 * MINUTE);
+    let (shared, open) = play.append_and_offer(10 * MINUTE);
+    play.append(10 * MINUTE);
+    play.next_route();
+    let contest = play.contest(revoked);
+    play.lose(contest.attempt);
+    play.error(late, 19);
+    play.tell(Event::Abandon);
+    play.poll();
+    assert!(matches!(play.resolutions[&revoked], Resolution::NotDelivered(_)));
+    let Resolution::Never { reason, facts } = play.resolutions[&shared] else { panic!() };
+    assert_eq!(reason, NeverReason::Abandoned);
+    let records = contest.batch.records();
+    assert_eq!((facts.first, facts.count as usize), (contest.first, records.len()));
+    assert_eq!(u64::from(records[facts.index as usize]), shared);
+    play.error(open, 45);
+}
+
 /// L4: a stuck head is not abandoned while a replacement in doubt carries somebody who still waits
 /// for a verdict: with the abandon it would be `Unknown` long before its time is up.
 #[test]

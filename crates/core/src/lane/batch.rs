@@ -449,6 +449,16 @@ impl<P: Payload> SequencedBatch<P> {
         handed
     }
 
+    /// It speaks for these records from now on.
+    pub(super) fn speak_for(&mut self, records: &[Told]) {
+        for told in records {
+            if let Some(index) = index_of(&self.entries, told.ticket) {
+                self.entries[index].heard =
+                    if told.unknown { Heard::Unknown } else { Heard::Nothing };
+            }
+        }
+    }
+
     /// C3: a copy of the records for which `stays` says so; this batch goes on speaking for them.
     pub(super) fn copy(&self, stays: impl Fn(&Entry) -> bool) -> Records<P> {
         let (payload, entries) = (self.frozen.clone().thaw(), self.entries.clone());

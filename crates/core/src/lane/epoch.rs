@@ -211,13 +211,34 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let contested: Vec<Position> =
             self.span.unsettled().map(|(p, _)| p).filter(|p| *p >= target).collect();
         for contested in contested {
-            self.give_up_shared(contested, position, &entries, end.reason());
+            let behind = lowest_refused.is_some_and(|lowest| lowest < contested);
+            match self.span.get(contested).and_then(Slot::unsettled) {
+                Some(batch)
+                    if batch.standing::<R>() == Standing::Refused
+                        || R::unreachable(behind, known) =>
+                {
+                    self.leave_to_replacement(contested, position, &entries);
+                }
+                Some(_) | None => {
+                    self.give_up_shared(contested, position, &entries, end.reason());
+                }
+            }
         }
         // Its position stays taken: it is the name of what was given up.
         if let Some(Slot::Replacement(replacement)) = self.span.replace(position, Slot::Overtaken) {
             self.give_up(position, replacement.batch, end.reason(), bounds);
         }
         true
+    }
+
+    /// A contested batch that is not written itself: only the replacement can have its records in
+    /// the log, and speaks for them from now on.
+    fn leave_to_replacement(&mut self, position: Position, rival: Position, entries: &[Entry]) {
+        let Some(batch) = self.span.batch_mut(position) else { return };
+        let records = batch.hand_over(|entry| index_of(entries, entry.ticket).is_some());
+        if let Some(replacement) = self.span.batch_mut(rival) {
+            replacement.speak_for(&records);
+        }
     }
 
     /// The records of a contested batch that are in the replacement as well: they end with both.
