@@ -87,7 +87,9 @@ impl Run {
             3 => config.linger(Duration::from_secs(3)),
             _ => config,
         };
-        Self { dice, world: World::new(&config, memory, cluster), kinds }
+        let mut world = World::new(&config, memory, cluster);
+        world.ascend = !kinds.recreates;
+        Self { dice, world, kinds }
     }
 
     fn recent(&mut self) -> Option<Ticket> {
@@ -178,7 +180,7 @@ impl Run {
     /// Time passes: everything in its time, some of it, or nothing but time.
     fn pass(&mut self) {
         let long = self.dice.one(&[0, 1, 2 * MS, 90 * MS, 700 * MS, 3 * SECOND, 40 * SECOND]);
-        match self.dice.below(6) {
+        match self.dice.below(7) {
             0 => {
                 let (rounds, most) = (self.dice.below(6) as usize, self.dice.one(&[7, 90, 5_000]));
                 self.world.pump(rounds, most);
@@ -189,6 +191,10 @@ impl Run {
             }
             2 if self.kinds.forgets && self.dice.below(8) == 0 => {
                 self.world.now += self.dice.one(&[1, 19, 21, 26]) * 3_600 * SECOND;
+            }
+            3 => {
+                self.world.clock_back = long;
+                self.world.pump(1, 1 << 20);
             }
             _ => self.world.run(long),
         }
@@ -268,6 +274,7 @@ impl Run {
                 cluster.stale.insert(node, snapshot);
             }
             8 => {
+                cluster.port ^= 1;
                 cluster.stale.clear();
                 cluster.forgetful.clear();
             }

@@ -285,3 +285,23 @@ fn a_full_memory_leaves_batches_as_large_as_they_are() {
     let offered = world.cluster.offered("t", 0);
     assert!(waiting > 500 && offered.len() < 20, "{waiting} in {} batches", offered.len());
 }
+
+/// S21: a connection that was on its way to an address which is no longer the broker's would speak for
+/// it with somebody else's voice.
+#[test]
+fn nobody_greets_at_an_address_that_is_no_longer_right() {
+    let config = config().metadata_max_age(Duration::from_secs(1));
+    let mut world: World = World::new(&config, Cluster::new(1, 1));
+    world.mute.insert("b1".to_owned());
+    let ticket = world.say("a");
+    world.run(ms(500));
+    let before = world.conns("b1");
+    assert_eq!(before.len(), 1);
+    world.cluster.port = 9093;
+    world.run(ms(1_500));
+    world.mute.clear();
+    world.run(ms(100));
+    world.assert_offset(ticket, 0);
+    let after = world.conns("b1");
+    assert!(after.len() == 1 && after != before, "{after:?}");
+}

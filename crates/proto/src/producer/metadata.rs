@@ -248,8 +248,13 @@ impl<R: Rules> Producer<R> {
         }
     }
 
+    /// The connection goes to an address that is no longer its broker's. One that is still being
+    /// opened would speak for the broker with somebody else's voice (S21).
     fn drain_connection(&mut self, conn: Conn) {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
+        if connection.is_opening() {
+            return self.leave(self.clock.now, conn);
+        }
         connection.drain();
         for key in self.cluster.brokers.lanes(connection.endpoint) {
             self.lanes_todo.push(key);

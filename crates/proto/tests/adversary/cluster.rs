@@ -113,6 +113,8 @@ pub struct Cluster {
     pub forgetful: BTreeSet<i32>,
     pub init_errors: VecDeque<i16>,
     pub requests: u64,
+    /// Where metadata says that all nodes listen.
+    pub port: i32,
     next_pid: i64,
     next_id: u8,
 }
@@ -129,6 +131,12 @@ fn frame<T: Encodable + HeaderVersion>(response: &T, version: i16, correlation: 
     let mut frame = BytesMut::from(&(body.len() as u32).to_be_bytes()[..]);
     frame.extend_from_slice(&body);
     frame.freeze()
+}
+
+/// Fields of a future that nobody knows yet.
+fn unknown_tags(flexible: bool) -> BTreeMap<i32, Bytes> {
+    let tags = [(77, Bytes::from_static(b"later")), (4_000, Bytes::new())];
+    tags.into_iter().filter(|_| flexible).collect()
 }
 
 fn topic_id(id: u8) -> String {
@@ -148,6 +156,7 @@ impl Cluster {
             forgetful: BTreeSet::new(),
             init_errors: VecDeque::new(),
             requests: 0,
+            port: 9092,
             next_pid: 7_000,
             next_id: 1,
         };
@@ -309,6 +318,7 @@ impl Cluster {
                 MetadataResponsePartition::default()
                     .with_error_code(if *leader < 0 { 5 } else { 0 })
                     .with_partition_index(index as i32)
+                    .with_unknown_tagged_fields(unknown_tags(version >= 9))
                     .with_leader_id(BrokerId(*leader))
                     .with_leader_epoch(if version >= 7 { *epoch } else { -1 })
             });
@@ -322,9 +332,10 @@ impl Cluster {
             MetadataResponseBroker::default()
                 .with_node_id(BrokerId(node))
                 .with_host(text(&format!("b{node}")))
-                .with_port(9092)
+                .with_port(self.port)
         });
         let response = MetadataResponse::default()
+            .with_unknown_tagged_fields(unknown_tags(version >= 9))
             .with_brokers(brokers.collect())
             .with_cluster_id(Some(text("one")))
             .with_topics(topics.collect());
@@ -430,6 +441,7 @@ impl Cluster {
                 let code = item.after.unwrap_or(code);
                 let mut answer = PartitionProduceResponse::default()
                     .with_index(item.index)
+                    .with_unknown_tagged_fields(unknown_tags(*version >= 9))
                     .with_error_code(code)
                     .with_base_offset(offset)
                     .with_log_append_time_ms(-1)
@@ -454,10 +466,12 @@ impl Cluster {
                 TopicProduceResponse::default()
                     .with_name(TopicName(topic.name.0.clone()))
                     .with_topic_id(topic.topic_id)
+                    .with_unknown_tagged_fields(unknown_tags(*version >= 9))
                     .with_partition_responses(answers),
             );
         }
         let response = ProduceResponse::default()
+            .with_unknown_tagged_fields(unknown_tags(*version >= 9))
             .with_responses(responses)
             .with_throttle_time_ms(self.throttle_ms)
             .with_node_endpoints(endpoints);

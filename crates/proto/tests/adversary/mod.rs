@@ -73,6 +73,11 @@ pub struct World {
     pub closing: Option<u64>,
     pub closed: Option<u64>,
     facts: VecDeque<Input>,
+    /// The clock goes back so far at the next poll.
+    pub clock_back: u64,
+    /// D6: offsets of verdicts ascend; not where a topic is made anew.
+    pub ascend: bool,
+    last_offsets: BTreeMap<(String, Option<i32>), i64>,
     memory: usize,
     pub polls: u64,
 }
@@ -98,6 +103,9 @@ impl World {
             closing: None,
             closed: None,
             facts: VecDeque::new(),
+            clock_back: 0,
+            ascend: true,
+            last_offsets: BTreeMap::new(),
             memory,
             polls: 0,
         }
@@ -166,7 +174,8 @@ impl World {
     /// Takes everything that the producer says now. Whether it said something.
     pub fn poll(&mut self) -> bool {
         let mut some = false;
-        while let Some(output) = self.producer.poll(self.at()) {
+        let now = Instant::from_micros(self.now - core::mem::take(&mut self.clock_back));
+        while let Some(output) = self.producer.poll(now).or_else(|| self.producer.poll(self.at())) {
             self.polls += 1;
             some = true;
             self.obey(output);
@@ -238,6 +247,11 @@ impl World {
             );
             sent.partition = sent.partition.or(place);
             sent.verdict = Some((self.now, verdict));
+            if let Verdict::Delivered { offset: Some(offset) } = verdict {
+                let before = self.last_offsets.insert((topic.to_owned(), place), offset.get());
+                let ascends = before.is_none_or(|it| it < offset.get());
+                assert!(ascends || !self.ascend, "{ticket} at {offset} behind {before:?}");
+            }
             self.due.remove(&(sent.deadline, ticket));
         }
         for (ticket, resolution) in settled.resolutions() {

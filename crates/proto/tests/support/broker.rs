@@ -103,6 +103,8 @@ pub struct Cluster {
     pub seen: Vec<Seen>,
     pub metadata_requests: Vec<Vec<String>>,
     pub id_requests: usize,
+    /// Where all nodes listen.
+    pub port: i32,
     /// The last producer id is given again.
     pub same_id: bool,
     next_id: i64,
@@ -148,6 +150,7 @@ impl Cluster {
             seen: Vec::new(),
             metadata_requests: Vec::new(),
             id_requests: 0,
+            port: 9092,
             same_id: false,
             next_id: 4000,
         };
@@ -230,7 +233,7 @@ impl Cluster {
             MetadataResponseBroker::default()
                 .with_node_id(BrokerId(*node))
                 .with_host(text(&format!("b{node}")))
-                .with_port(9092)
+                .with_port(self.port)
         });
         let response = MetadataResponse::default()
             .with_brokers(brokers.collect())
