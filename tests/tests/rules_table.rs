@@ -160,6 +160,13 @@ impl Repository {
         self.sources.iter().any(|(path, source)| has(path, source))
     }
 
+    /// Whether the tables of decisions ask for a method.
+    fn is_tabled(&self, method: &str) -> bool {
+        let tables = |path: &str| path.starts_with("crates/core/tests/decisions/");
+        let asks = format!("Honest::{method}");
+        self.sources.iter().any(|(path, source)| tables(path) && word(source, &asks))
+    }
+
     /// Everything that is wrong.
     fn errors(&self) -> Vec<String> {
         let (rows, methods, inversions) = (self.rows(), self.methods(), self.inversions());
@@ -185,6 +192,9 @@ impl Repository {
         };
         for method in methods.iter().filter(|method| !at_home(method)) {
             errors.push(format!("Rules::{method}: home of no rule"));
+        }
+        for method in methods.iter().filter(|method| !self.is_tabled(method)) {
+            errors.push(format!("Rules::{method}: in no table of decisions"));
         }
         for text in [&self.rules, &self.bugs, &self.others] {
             let named = text.split("Rules::").skip(1);
@@ -319,4 +329,5 @@ fn an_error_in_the_tables_is_found() {
     let source = wrong.sources.get_mut("crates/core/src/rules/mod.rs").expect("the rules");
     *source = source.replacen("    fn class(", "    fn hidden() {}\n    fn class(", 1);
     assert!(wrong.errors().contains(&"Rules::hidden: home of no rule".to_owned()));
+    assert!(wrong.errors().contains(&"Rules::hidden: in no table of decisions".to_owned()));
 }
