@@ -655,3 +655,24 @@ fn an_abandon_has_everything_in_doubt_told_at_once() {
     untold.entries.remove(at);
     convicts(&untold, Class::EarlyBump, 2);
 }
+
+/// C1: where the log does not reach back, the 0 of a replacement leaves what it contested in doubt.
+#[test]
+fn a_replacement_that_tells_nothing_explains_an_early_unknown() {
+    let run = |log_start: i64| {
+        let mut run = Run::new();
+        run.send(&[1, 2, 3]);
+        let batch = run.offer(AT, &[1, 2, 3]);
+        run.end(batch, false).fact(Fact::Cancelled { record: 1 });
+        run.now -= 1;
+        run.tell(&[1], |_| Said::Unknown);
+        let second = Shape { connection: 2, ..AT };
+        let rival = run.replace(second, &[2]);
+        run.store(AT, 5, &[2]).answer(rival, Reply { log_start, ..Reply::appended(5) });
+        run.tell(&[2], |_| Said::Delivered(Some(5))).tell(&[3], |_| Said::Unknown);
+        run.resolve(1, Said::Unknown).resolve(3, Said::Unknown);
+        run.history
+    };
+    clean(&run(5));
+    convicts(&run(0), Class::Hasty, 3);
+}

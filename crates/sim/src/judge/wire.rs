@@ -555,6 +555,7 @@ impl Wire {
             }
         }
         self.open.remove(index);
+        self.upset |= self.tells_nothing(at, reply);
         let concluded = |record: &u64| ledger.verdict(*record) == Some(Said::NotDelivered);
         let content = &self.contents[at].1;
         let contradicts =

@@ -19,9 +19,9 @@ const HOUR_MS: i64 = 3_600_000;
 /// In how many of a thousand turns a record is revoked, where that happens at all.
 const REVOKES: u32 = 100;
 /// Of a thousand batches that a lost connection leaves in doubt, how many are revoked at once.
-const REGRETS: u32 = 400;
+const REGRETS: u32 = 600;
 /// Of a thousand of those, before how many somebody deletes what the partition holds.
-const DELETED_FIRST: u32 = 400;
+const DELETED_FIRST: u32 = 700;
 /// In how many turns of a thousand a partition is abandoned.
 const ABANDONS: u32 = 20;
 

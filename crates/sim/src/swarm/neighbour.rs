@@ -1,5 +1,5 @@
-//! Another producer of the same cluster. It writes to the same partitions, over connections that
-//! never fail by themselves; what befalls the brokers befalls it as well.
+//! Other producers of the same cluster. They write to the same partitions, over connections that
+//! never fail by themselves; what befalls the brokers befalls them as well.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use candor_proto::{Address, ConfigError, Handed, Input, Loss, Misuse, Output, Pr
 use fastrand::Rng;
 
 use super::mark;
-use super::scenario::{Dice, MS, SECOND, Scenario};
+use super::scenario::{BEGIN, Dice, MS, SECOND, Scenario};
 use super::tally::Counting;
 use super::wires::node_of;
 use super::world::{Event, World};
@@ -20,8 +20,10 @@ use crate::judge::{Class, Entry, Fact, History, Lane, Log, Said, Settings, Store
 use crate::serve::{ConnectionId, Hangup, Net};
 use crate::words;
 
-/// Its number in the ledgers.
-pub(super) const NEIGHBOUR: u32 = 1;
+/// The number of the first one in the ledgers.
+const FIRST: u32 = 1;
+/// How many there are at most.
+pub(super) const NEIGHBOURS: u64 = 3;
 
 /// One connection of it.
 #[derive(Debug)]
@@ -30,9 +32,11 @@ struct Wire {
     sent: u64,
 }
 
-/// The other producer, and its ledger.
+/// Another producer, and its ledger.
 #[derive(Debug)]
 pub(super) struct Neighbour<R: Rules> {
+    /// Its number in the ledgers.
+    number: u32,
     producer: Producer<Counting<R>>,
     wires: BTreeMap<RouteId, Wire>,
     /// What it is to be told.
@@ -43,21 +47,22 @@ pub(super) struct Neighbour<R: Rules> {
     records: BTreeMap<Ticket, u64>,
     sent: u64,
     /// What its records are marked with.
-    run: u32,
+    pub(super) run: u32,
     closing: bool,
     closed: bool,
     next_wake: u64,
 }
 
 impl<R: Rules> Neighbour<R> {
-    pub(super) fn new(
-        scenario: &Scenario,
-        seed: u64,
-        run: u32,
-        now: u64,
-    ) -> Result<Self, ConfigError> {
+    /// The one with this place among them.
+    pub(super) fn new(scenario: &Scenario, seed: u64, place: u32) -> Result<Self, ConfigError> {
+        let run = (seed ^ (seed >> 32)) as u32;
+        // Nobody else marks records like this.
+        let run = !run ^ place << 24;
+        let seed = seed.rotate_left(8 * place);
         Ok(Self {
-            producer: Producer::new(&scenario.config(), !seed, Instant::from_micros(now))?,
+            number: FIRST + place,
+            producer: Producer::new(&scenario.config(), !seed, Instant::from_micros(BEGIN))?,
             wires: BTreeMap::new(),
             inbox: Vec::new(),
             rng: Rng::with_seed(!seed),
@@ -93,6 +98,12 @@ impl<R: Rules> Neighbour<R> {
         let sent = self.wires.remove(&conn).map_or(0, |wire| wire.sent);
         self.inbox.push(Input::Lost { conn, handed: Handed::AtMost(sent), why: Loss::Ended });
         true
+    }
+
+    /// Whether a batch is one of its own.
+    pub(super) fn wrote(&self, topic: u32, batch: &Batch) -> bool {
+        let records = Stored::all(batch, |record| mark::read(self.run, topic, record));
+        records.iter().any(|stored| matches!(stored, Stored::Ours(_)))
     }
 
     /// Whether it was told something since its last turn.
@@ -194,7 +205,7 @@ impl<R: Rules> Neighbour<R> {
         self.sent += 1;
         self.left = self.left.saturating_sub(1);
         let topic = topic as u32;
-        let lane = Lane { producer: NEIGHBOUR, topic, partition: partition as i32 };
+        let lane = Lane { producer: self.number, topic, partition: partition as i32 };
         let longest = scenario.longest_deadline.min(scenario.state_ttl);
         let lasts = self.rng.u64(MS..=longest);
         self.note(now, Fact::Intent { record, lane, due: now + lasts });
@@ -215,72 +226,77 @@ impl<R: Rules> Neighbour<R> {
 
 /// What the world does with it.
 impl<R: Rules> World<R> {
-    /// The neighbour has something to do, or to hear.
-    pub(super) fn neighbours_turn(&mut self) {
+    /// Neighbours that were told something have their turns.
+    pub(super) fn neighbours_hear(&mut self) {
+        while let Some(place) = self.neighbours.iter().position(Neighbour::has_heard) {
+            self.neighbours_turn(place);
+        }
+    }
+
+    /// A neighbour has something to do, or to hear.
+    pub(super) fn neighbours_turn(&mut self, place: usize) {
         let now = self.clock.now;
         let mut goes_on = true;
         while goes_on {
-            let Some(mut one) = self.neighbour.take() else { return };
+            let Some(one) = self.neighbours.get_mut(place) else { return };
             let did = one.turn(now, &mut self.net);
-            self.neighbour = Some(one);
             if let Err(misuse) = &did {
                 let text = format!("the neighbour calls a fact a misuse: {misuse}");
                 self.book.complain(now, Class::Contract, None, text);
             }
             self.pump();
-            let heard = self.neighbour.as_ref().is_some_and(Neighbour::has_heard);
+            let heard = self.neighbours.get(place).is_some_and(Neighbour::has_heard);
             goes_on = did.is_ok_and(|moved| moved) && heard;
         }
-        let Some(one) = &mut self.neighbour else { return };
+        let Some(one) = self.neighbours.get_mut(place) else { return };
         if let Some(deadline) = one.producer.deadline() {
             let at = deadline.at.as_micros().max(now + 1);
             if one.next_wake <= now || at < one.next_wake {
                 one.next_wake = at;
-                self.schedule_at(at, Event::Neighbour);
+                self.schedule_at(at, Event::Neighbour(place));
             }
         }
     }
 
-    /// It sends a record, and will send another.
-    pub(super) fn neighbour_sends(&mut self) {
+    /// One sends a record, and will send another.
+    pub(super) fn neighbour_sends(&mut self, place: usize) {
         let now = self.clock.now;
-        let Some(one) = self.neighbour.as_mut().filter(|one| one.left > 0 && !one.closing) else {
-            return;
-        };
+        let one = self.neighbours.get_mut(place);
+        let Some(one) = one.filter(|one| one.left > 0 && !one.closing) else { return };
         one.send(now, &self.scenario);
         let after =
             one.rng.about(self.scenario.trouble_for / self.scenario.neighbour_records.max(1));
-        self.schedule(after, Event::NeighbourSends);
-        self.neighbours_turn();
+        self.schedule(after, Event::NeighbourSends(place));
+        self.neighbours_turn(place);
     }
 
-    /// It says its last words.
-    pub(super) fn close_neighbour(&mut self) {
-        let due = self.clock.now + 20 * SECOND;
-        let Some(one) = self.neighbour.as_mut().filter(|one| !one.closing) else { return };
-        one.closing = true;
-        one.note(self.clock.now, Fact::Closing { producer: NEIGHBOUR, due });
-        one.producer.close(Instant::from_micros(self.clock.now), Instant::from_micros(due));
-        self.neighbours_turn();
-        let is_open = |one: &Self| one.neighbour.as_ref().is_some_and(|one| !one.closed);
+    /// They say their last words.
+    pub(super) fn close_neighbours(&mut self) {
+        let now = self.clock.now;
+        let due = now + 20 * SECOND;
+        for place in 0..self.neighbours.len() {
+            let one = &mut self.neighbours[place];
+            one.closing = true;
+            one.note(now, Fact::Closing { producer: one.number, due });
+            one.producer.close(Instant::from_micros(now), Instant::from_micros(due));
+            self.neighbours_turn(place);
+        }
+        let is_open = |world: &Self| world.neighbours.iter().any(|one| !one.closed);
         while is_open(self) && self.step(due) {}
         if is_open(self) {
-            let text = "the neighbour is not closed though its deadline is over".to_owned();
+            let text = "a neighbour is not closed though its deadline is over".to_owned();
             self.book.complain(self.clock.now, Class::Late, None, text);
         }
     }
 
-    /// Whether a batch is the neighbour's.
+    /// Whether a batch is a neighbour's.
     pub(super) fn is_neighbours(&self, topic: u32, batch: &Batch) -> bool {
-        self.neighbour.as_ref().is_some_and(|one| {
-            let records = Stored::all(batch, |record| mark::read(one.run, topic, record));
-            records.iter().any(|stored| matches!(stored, Stored::Ours(_)))
-        })
+        self.neighbours.iter().any(|one| one.wrote(topic, batch))
     }
 
-    /// What it did to a topic, and what came of that, for the judge.
-    pub(super) fn neighbours_history(&self, topic: u32) -> Option<History> {
-        let one = self.neighbour.as_ref()?;
+    /// What one did to a topic, and what came of that, for the judge.
+    pub(super) fn neighbours_history(&self, place: usize, topic: u32) -> Option<History> {
+        let one = self.neighbours.get(place)?;
         let plan = self.scenario.topics.get(topic as usize)?;
         let mut mine: BTreeSet<u64> = BTreeSet::new();
         let of_topic = |entry: &&Entry| match &entry.fact {
@@ -306,7 +322,7 @@ impl<R: Rules> World<R> {
         let log = |partition: i32| Log {
             topic,
             partition,
-            batches: self.read_log_of(one.run, &plan.name, topic, partition),
+            batches: self.read_log_of(one, &plan.name, topic, partition),
         };
         let logs = (0..i32::try_from(there).unwrap_or(0)).map(log).collect();
         let settings = Settings { wire: false, slack: 0, ..Settings::default() };

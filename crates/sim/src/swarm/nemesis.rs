@@ -7,6 +7,7 @@ use candor_core::rules::Rules;
 use super::link::Phase;
 use super::mark;
 use super::meddle::Spell;
+use super::neighbour::Neighbour;
 use super::rows::Trouble;
 use super::scenario::{Dice, MS, SECOND, TopicPlan};
 use super::world::{Event, NODES, World};
@@ -411,24 +412,24 @@ impl<R: Rules> World<R> {
         }
     }
 
-    /// The batches of a partition as they can be read now, but for the neighbour's.
+    /// The batches of a partition as they can be read now, but for those of neighbours.
     pub(super) fn read_log(&self, name: &str, topic: u32, partition: i32) -> Vec<LogBatch> {
         let batches = self.batches(name, partition).into_iter();
         let mine = batches.filter(|batch| !self.is_neighbours(topic, batch));
         mine.map(|batch| read_batch(self.run, topic, &batch)).collect()
     }
 
-    /// The batches of a partition that are of another run.
+    /// The batches of a partition that this neighbour wrote.
     pub(super) fn read_log_of(
         &self,
-        run: u32,
+        one: &Neighbour<R>,
         name: &str,
         topic: u32,
         partition: i32,
     ) -> Vec<LogBatch> {
         let batches = self.batches(name, partition).into_iter();
-        let theirs = batches.filter(|batch| self.is_neighbours(topic, batch));
-        theirs.map(|batch| read_batch(run, topic, &batch)).collect()
+        let theirs = batches.filter(|batch| one.wrote(topic, batch));
+        theirs.map(|batch| read_batch(one.run, topic, &batch)).collect()
     }
 
     fn batches(&self, name: &str, partition: i32) -> Vec<Batch> {

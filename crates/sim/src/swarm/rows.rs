@@ -107,7 +107,7 @@ rows! {
         BufferFull = "buffer full";
         ClockBack = "clock goes back";
         HostStall = "host stalls";
-        Neighbour = "another producer writes";
+        Neighbour = "other producers write";
         CloseInTrouble = "close in trouble";
         Revoke = "revoke";
         Abandon = "abandon";

@@ -237,7 +237,7 @@ impl<R: Rules> World<R> {
             self.await_fresh();
             self.close_in_peace();
         }
-        self.close_neighbour();
+        self.close_neighbours();
         self.let_all_arrive();
     }
 

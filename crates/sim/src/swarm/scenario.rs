@@ -6,6 +6,7 @@ use candor_core::{BeyondMemory, OnDataLoss};
 use candor_proto::{Config, Partitioning};
 use fastrand::Rng;
 
+use super::neighbour::NEIGHBOURS;
 use super::rows::Trouble;
 use crate::broker::Profile;
 
@@ -24,7 +25,7 @@ pub(super) const BEGIN: u64 = 1_700_000_000 * SECOND;
 /// How many of a thousand scenarios have a caller that revokes, and how many one that abandons.
 const CONTESTED: u32 = 400;
 /// In how many of a thousand of those that revoke somebody deletes records.
-const DELETED_AS_WELL: u32 = 250;
+const DELETED_AS_WELL: u32 = 400;
 
 /// How rough a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ pub(super) struct Scenario {
     pub(super) burst: u64,
     /// Between two turns of the caller; by default what spreads the records over the troubles.
     pub(super) pause: Option<u64>,
-    /// Records of another producer of the same cluster.
+    /// Records of each other producer of the same cluster.
     pub(super) neighbour_records: u64,
     pub(super) topics: Vec<TopicPlan>,
     pub(super) troubles: Vec<Trouble>,
@@ -238,6 +239,15 @@ impl Scenario {
             backoff: 100 * MS,
             metadata_age: 300 * SECOND,
             ..Self::draw(rng, Profile::V4_4)
+        }
+    }
+
+    /// How many other producers write to the same partitions.
+    pub(super) fn neighbours(&self) -> u32 {
+        // Drawn with the records, which draw nothing of their own.
+        match self.neighbour_records {
+            0 => 0,
+            records => (records % NEIGHBOURS) as u32 + 1,
         }
     }
 

@@ -24,8 +24,10 @@ pub(super) fn judge_world<R: Rules>(world: &mut World<R>, mut report: Report) ->
     for topic in 0..world.scenario.topics.len() as u32 {
         let history = history_of(world, topic, &entries);
         judge_topic(world, topic, &history, &mut report);
-        if let Some(history) = world.neighbours_history(topic) {
-            judge_neighbour(&history, &mut report);
+        for place in 0..world.neighbours.len() {
+            if let Some(history) = world.neighbours_history(place, topic) {
+                judge_neighbour(&history, &mut report);
+            }
         }
     }
     for complaint in &world.book.complaints {
@@ -73,7 +75,7 @@ fn judge_neighbour(history: &History, report: &mut Report) {
         if report.slice.is_empty() {
             report.slice = slice(history, &finding);
         }
-        let line = format!("the neighbour: {finding}");
+        let line = format!("a neighbour: {finding}");
         draw(history, finding.lane, &line, report);
         report.anomalies.push(line);
         report.classes.push(finding.anomaly.class);

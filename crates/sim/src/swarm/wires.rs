@@ -465,13 +465,13 @@ impl<R: Rules> World<R> {
             match output {
                 Output::Bytes { connection, bytes } => {
                     let hears = |one: &mut Neighbour<R>| one.hear(connection, &bytes);
-                    if !self.neighbour.as_mut().is_some_and(hears) {
+                    if !self.neighbours.iter_mut().any(hears) {
                         self.answer(connection, bytes);
                     }
                 }
                 Output::Closed { connection } => {
                     let ends = |one: &mut Neighbour<R>| one.hang_up(connection);
-                    if !self.neighbour.as_mut().is_some_and(ends) {
+                    if !self.neighbours.iter_mut().any(ends) {
                         self.broker_closed(connection);
                     }
                 }

@@ -61,10 +61,10 @@ pub(super) enum Event {
     Purge(Lane),
     /// The host wakes up.
     Wake,
-    /// The other producer sends a record.
-    NeighbourSends,
-    /// The other producer wakes up.
-    Neighbour,
+    /// Another producer sends a record.
+    NeighbourSends(usize),
+    /// Another producer wakes up.
+    Neighbour(usize),
 }
 
 /// The world.
@@ -83,7 +83,7 @@ pub(super) struct World<R: Rules> {
     pub(super) meddler: Meddler,
     pub(super) nemesis: Nemesis,
     pub(super) routes: Routes,
-    pub(super) neighbour: Option<Neighbour<R>>,
+    pub(super) neighbours: Vec<Neighbour<R>>,
     /// Topics by id, those that are gone included.
     pub(super) ids: BTreeMap<Uuid, u32>,
     /// Troubles go on.
@@ -113,9 +113,9 @@ impl<R: Rules> World<R> {
         let start = candor_core::Instant::from_micros(BEGIN);
         let producer = Producer::new(&scenario.config(), seed, start)?;
         let run = (seed ^ (seed >> 32)) as u32;
-        let neighbour = (scenario.neighbour_records > 0)
-            .then(|| Neighbour::new(&scenario, seed, !run, BEGIN))
-            .transpose()?;
+        let neighbours = (0..scenario.neighbours())
+            .map(|place| Neighbour::new(&scenario, seed, place))
+            .collect::<Result<_, _>>()?;
         let mut world = Self {
             rng,
             steps,
@@ -130,7 +130,7 @@ impl<R: Rules> World<R> {
             meddler: Meddler::default(),
             nemesis: Nemesis::default(),
             routes: Routes::default(),
-            neighbour,
+            neighbours,
             ids: BTreeMap::new(),
             rough: true,
             closed: false,
@@ -147,9 +147,11 @@ impl<R: Rules> World<R> {
         world.set_up_topics();
         world.schedule(0, Event::Caller);
         world.schedule(world.scenario.nemesis_every, Event::Nemesis);
-        if world.neighbour.is_some() && world.befalls(Trouble::Neighbour) {
-            world.trouble(Trouble::Neighbour, format_args!(""));
-            world.schedule(0, Event::NeighbourSends);
+        for place in 0..world.neighbours.len() {
+            if world.befalls(Trouble::Neighbour) {
+                world.trouble(Trouble::Neighbour, format_args!("{place}"));
+                world.schedule(0, Event::NeighbourSends(place));
+            }
         }
         if let Some(every) = world.scenario.replicate_every {
             world.schedule(every, Event::Replicate);
@@ -242,9 +244,7 @@ impl<R: Rules> World<R> {
             self.happen(event);
         }
         self.pump();
-        if self.neighbour.as_ref().is_some_and(Neighbour::has_heard) {
-            self.neighbours_turn();
-        }
+        self.neighbours_hear();
         if self.touched {
             self.touched = false;
             self.turn();
@@ -272,8 +272,8 @@ impl<R: Rules> World<R> {
                 let _start = self.purge(lane);
                 self.net.tick(self.clock.now);
             }
-            Event::NeighbourSends => self.neighbour_sends(),
-            Event::Neighbour => self.neighbours_turn(),
+            Event::NeighbourSends(place) => self.neighbour_sends(place),
+            Event::Neighbour(place) => self.neighbours_turn(place),
             Event::Dialled(..)
             | Event::Drain(_)
             | Event::Back(_)
@@ -302,8 +302,8 @@ impl<R: Rules> World<R> {
             | Event::Relief(_)
             | Event::Replicate
             | Event::Purge(_)
-            | Event::NeighbourSends
-            | Event::Neighbour => {}
+            | Event::NeighbourSends(_)
+            | Event::Neighbour(_) => {}
         }
     }
 

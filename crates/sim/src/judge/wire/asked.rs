@@ -3,7 +3,7 @@
 use super::super::conditions::Said;
 use super::super::content::Content;
 use super::super::ledger::Ledger;
-use super::Wire;
+use super::{Reply, Wire};
 
 impl Wire {
     /// Whether the wire leaves room for an honest `Unknown` of this record (CHK-8).
@@ -85,6 +85,18 @@ impl Wire {
             }
         }
         told
+    }
+
+    /// C1: the 0 of a replacement does not tell whether what it contests is written: the gate was not
+    /// opened before, and the log does not reach back to what the leader would know us by.
+    pub(super) fn tells_nothing(&self, at: usize, reply: Reply) -> bool {
+        let content = &self.contents[at].1;
+        let first_of_all = content.first == self.settings.origin && reply.log_start == 0;
+        let reaches_back = match self.memory.last_offset() {
+            Some(last) => (0..=last).contains(&reply.log_start),
+            None => first_of_all,
+        };
+        content.replacement && reply.code == 0 && !self.gate_open && !reaches_back
     }
 
     /// V3: it was abandoned, and none of it was told to be in doubt: it counts as not written.
