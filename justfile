@@ -37,6 +37,14 @@ doc:
 search SCOPE="any-fault":
     cargo run --release -p candor-cli -- sim search --scope {{SCOPE}}
 
+# The exhaustive search in all scopes that take minutes at most: two faults of any kind among them.
+search-wide:
+    cargo run --release -p candor-cli -- sim search --size wide
+
+# The exhaustive search in all scopes; see docs/verification.md for how long it takes.
+search-nightly:
+    nice -n 10 cargo run --release -p candor-cli -- sim search --size night
+
 # One scenario, or all of a directory; docs/replays.md tells how they are written.
 replay FILE="crates/sim/replays" *ARGS:
     cargo run -p candor-cli -- sim run {{FILE}} {{ARGS}}

@@ -6,14 +6,12 @@ use std::thread;
 
 use candor_core::rules::{Class, Honest, Rules};
 use candor_sim::search::{
-    Fault, Plan, Report, SCOPES, Say, Scope, Shipped, Ticks, explore, explore_wide, scope,
+    Fault, Plan, Report, SCOPES, Say, Scope, Shipped, Size, Ticks, explore, explore_twins,
+    explore_wide, independent, scope,
 };
 
 /// More states than any scope that is run here has.
 const LIMIT: usize = 20_000_000;
-
-/// Scopes that `candor sim search` is for: see `just search-nightly`.
-const LONG: [&str; 1] = ["everything"];
 
 fn explore_all(scopes: &[&Scope]) -> Vec<Report> {
     scopes.iter().map(|scope| explore::<Shipped>(scope, LIMIT)).collect()
@@ -24,7 +22,7 @@ fn no_schedule_convicts_the_lane() {
     // The widest scope has a thread of its own: the others together take as long.
     let (wide, narrow): (Vec<&Scope>, Vec<&Scope>) = SCOPES
         .iter()
-        .filter(|scope| !LONG.contains(&scope.name))
+        .filter(|scope| scope.size == Size::Small && scope.name != "two-faults")
         .partition(|scope| scope.name == "any-fault");
     let reports = thread::scope(|threads| {
         let wide = threads.spawn(|| explore_all(&wide));
@@ -44,12 +42,41 @@ fn no_schedule_convicts_the_lane() {
     assert!(states > 100_000, "too small to mean anything: {states}");
 }
 
+#[test]
+fn two_faults_of_any_kind_convict_nobody() {
+    let report = explore_wide::<Shipped>(2, named("two-faults"), LIMIT);
+    println!("{report}");
+    assert!(report.closed && report.counterexample.is_none(), "{report}");
+    assert!(report.states > 100_000, "too small to mean anything: {report}");
+}
+
+/// Two partitions share ids, connections and brokers: each lives through exactly what it would live
+/// through alone (S9).
+#[test]
+fn partitions_of_one_producer_do_not_touch_each_other() {
+    for name in ["neighbour", "refused", "conflict", "failover"] {
+        let scope = Scope { records: &[Plan::SHORT], at_once: 1, ..named(name).clone() };
+        let twins = explore_twins::<Shipped>(&scope, LIMIT);
+        println!("{name} twice: {} states, {} transitions", twins.states, twins.transitions);
+        assert!(twins.closed && twins.found.is_none(), "{twins:?}");
+        assert!(independent::<Shipped>(&scope, &twins), "{name}");
+        let other = Scope { faults: scope.faults - 1, ..scope };
+        assert!(
+            !independent::<Shipped>(&other, &twins),
+            "{name}: whatever happens, it is the same"
+        );
+    }
+}
+
+fn named(name: &str) -> &'static Scope {
+    scope(name).expect("a scope of this name")
+}
+
 /// Scopes in which the search is run with and without everything that makes it smaller.
 fn compared() -> Vec<Scope> {
-    let named = ["first-contact", "lost-answers", "refused", "purge", "recreated", "cancel"];
-    let mut scopes: Vec<Scope> = named.iter().filter_map(|name| scope(name)).cloned().collect();
-    assert_eq!(scopes.len(), named.len());
-    let everything = scope("everything").expect("it is there");
+    let names = ["first-contact", "lost-answers", "refused", "purge", "recreated", "cancel"];
+    let mut scopes: Vec<Scope> = names.iter().map(|name| named(name).clone()).collect();
+    let everything = named("everything");
     let two = &[Plan::SHORT, Plan::LONG];
     scopes.push(Scope { records: two, at_once: 2, faults: 1, ..everything.clone() });
     let kinds = &[Fault::Elect, Fault::Depose, Fault::LoseWhole, Fault::LoseGone];
@@ -78,7 +105,7 @@ fn what_makes_the_search_smaller_hides_no_end() {
 /// The number of threads changes nothing of what a wide search reports.
 #[test]
 fn threads_change_nothing() {
-    let scope = scope("failover").expect("it is there");
+    let scope = named("failover");
     let one = explore_wide::<Shipped>(1, scope, LIMIT);
     let three = explore_wide::<Shipped>(3, scope, LIMIT);
     assert_eq!((one.states, &one.layers, &one.ends), (three.states, &three.layers, &three.ends));
@@ -99,7 +126,7 @@ fn codes_of(class: Class, asks: bool) -> Vec<i16> {
 /// One code stands for its class: with any other of the same class the same happens.
 #[test]
 fn a_code_stands_for_its_class() {
-    let everything = scope("everything").expect("it is there");
+    let everything = named("everything");
     let mut represented = BTreeSet::new();
     for say in everything.codes {
         let (code, of): (i16, fn(i16) -> Say) = match *say {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use candor_sim::search::{
-    CONTROLS, Control, INVERSIONS, Inversion, Report, SCOPES, Scope, Shipped, explore,
+    CONTROLS, Control, INVERSIONS, Inversion, Report, SCOPES, Scope, Shipped, Size, explore,
     explore_wide, scope, tell,
 };
 
@@ -21,9 +21,13 @@ use crate::output::say;
 /// and nothing was found (with --planted: everything was found).
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these scopes; can be repeated [default: all]
+    /// Only these scopes; can be repeated [default: all up to --size]
     #[arg(long, value_name = "NAME")]
     scope: Vec<String>,
+    /// How large scopes may be: the small ones take seconds, the wide ones minutes, those for the
+    /// night longer
+    #[arg(long, value_enum, default_value = "small", conflicts_with = "scope")]
+    size: UpTo,
     /// Name the scopes and what they are about.
     #[arg(long, conflicts_with_all = ["scope", "replay", "planted"])]
     list: bool,
@@ -40,6 +44,24 @@ pub(crate) struct Args {
     /// Give up a scope after so many states.
     #[arg(long, value_name = "N", default_value_t = 100_000_000)]
     states: usize,
+}
+
+/// The largest scopes that are searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum UpTo {
+    Small,
+    Wide,
+    Night,
+}
+
+impl UpTo {
+    fn size(self) -> Size {
+        match self {
+            Self::Small => Size::Small,
+            Self::Wide => Size::Wide,
+            Self::Night => Size::Night,
+        }
+    }
 }
 
 /// Which step was taken, from the start on.
@@ -64,7 +86,8 @@ impl Args {
 
     fn scopes(&self) -> anyhow::Result<Vec<&'static Scope>> {
         if self.scope.is_empty() {
-            return Ok(SCOPES.iter().collect());
+            let most = if self.list { Size::Night } else { self.size.size() };
+            return Ok(SCOPES.iter().filter(|scope| scope.size <= most).collect());
         }
         let known = |name: &String| {
             scope(name).with_context(|| format!("no scope is named {name}: see --list"))

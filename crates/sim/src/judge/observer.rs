@@ -368,6 +368,12 @@ impl Observer {
         self.ledger.resolution(record)
     }
 
+    /// Whether the last word on this record is that it was delivered.
+    pub fn is_delivered(&self, record: u64) -> bool {
+        let said = self.resolution(record).or(self.verdict(record));
+        matches!(said, Some(Said::Delivered(_)))
+    }
+
     /// Whether this record was seen in the log.
     pub fn in_log(&self, record: u64) -> bool {
         self.ledger.in_log(record)

@@ -192,6 +192,9 @@ impl Wire {
                 serial
             }
             Ok(None) => {
+                if attempt.replacement && self.is_stale(now) {
+                    found.push(convict(Class::StaleResend));
+                }
                 self.judge_new(attempt, ledger, found);
                 self.remember(now, attempt)
             }
@@ -200,7 +203,9 @@ impl Wire {
             self.reroute(route);
         }
         let piped = self.open.iter().any(|open| open.current);
-        if piped && !(self.gate_open && self.memory.known(now, &self.settings)) {
+        // C2: a replacement is alone in flight.
+        let alone = attempt.replacement || self.contests_now();
+        if piped && (alone || !(self.gate_open && self.memory.known(now, &self.settings))) {
             found.push(convict(Class::GateBroken));
         }
         let in_pass = !self.surely_open;
@@ -208,6 +213,13 @@ impl Wire {
         if self.span(ledger) > 5 {
             found.push(convict(Class::SpanBroken));
         }
+    }
+
+    /// Whether a replacement is open on the route in use.
+    fn contests_now(&self) -> bool {
+        self.open.iter().filter(|open| open.current).any(|open| {
+            self.position(open.content).is_some_and(|at| self.contents[at].1.replacement)
+        })
     }
 
     /// Takes the attempt's identity as the lane's (S8, S9).
@@ -307,6 +319,10 @@ impl Wire {
         }) else {
             return Err(Class::IllegalCut);
         };
+        // C1: nothing behind the first one is written.
+        if mine[head..].iter().any(|behind| behind.appended && !behind.replacement) {
+            return Err(Class::IllegalCut);
+        }
         let end = sequence_after(first, attempt.count);
         if mine[head].count == attempt.count || mine[head..].iter().any(|c| c.first == end) {
             return Err(Class::IllegalCut);
@@ -560,7 +576,10 @@ impl Wire {
         let content = &self.contents[at].1;
         let contradicts =
             reply.code == 0 && (content.freed || content.records.iter().any(concluded));
-        let settled = self.contents[at].1.appended;
+        // What a later 0 proved is settled as well (S22).
+        let content = &self.contents[at].1;
+        let settled =
+            content.appended || content.records.iter().all(|&record| ledger.is_final(record));
         self.apply(now, at, reply);
         let in_vain = matches!(reply.code, 45 | 46 | 59) || is_permanent(reply.code);
         if open.current && open.in_pass && in_vain {

@@ -88,6 +88,13 @@ impl Hasher for Mixer {
     }
 }
 
+/// Of two states side by side.
+pub(super) fn pair(prints: [Fingerprint; 2]) -> Fingerprint {
+    let mut mixer = Mixer::new();
+    std::hash::Hash::hash(&prints, &mut mixer);
+    mixer.fingerprint()
+}
+
 #[cfg(test)]
 pub(super) fn of(value: &impl std::hash::Hash) -> Fingerprint {
     let mut mixer = Mixer::new();

@@ -17,6 +17,7 @@ mod scope;
 mod scopes;
 mod step;
 mod table;
+mod twins;
 mod wide;
 mod world;
 
@@ -25,9 +26,10 @@ pub use controls::{CONTROLS, Control};
 pub use explore::{Counterexample, Report, explore, explore_wide, steps_of, tell};
 pub use inversions::{INVERSIONS, Inversion};
 pub use machine::Machine;
-pub use scope::{Fault, Limits, Plan, Say, Scope, Ticks};
+pub use scope::{Fault, Limits, Plan, Say, Scope, Size, Ticks};
 pub use scopes::{SCOPES, scope};
 pub use step::Step;
+pub use twins::{Twins, explore_twins, independent};
 
 /// The lane that ships, with records that are only counted.
 ///

@@ -128,6 +128,22 @@ pub enum Ticks {
     Deadlines(u8),
 }
 
+/// How long the search of a scope takes.
+///
+/// ```
+/// use candor_sim::search::Size;
+/// assert!(Size::Small < Size::Wide && Size::Wide < Size::Night);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Size {
+    /// Seconds: every run of the tests.
+    Small,
+    /// A minute or a few: continuous integration.
+    Wide,
+    /// Longer.
+    Night,
+}
+
 /// Everything that bounds a search.
 ///
 /// ```
@@ -141,6 +157,8 @@ pub struct Scope {
     pub name: &'static str,
     /// What it is for.
     pub about: &'static str,
+    /// How long it takes.
+    pub size: Size,
     /// The records, in order.
     pub records: &'static [Plan],
     /// How many of them are sent before anything else happens.
@@ -231,6 +249,7 @@ impl Scope {
     pub const BASE: Self = Self {
         name: "base",
         about: "nothing goes wrong",
+        size: Size::Small,
         records: THREE,
         at_once: 3,
         batch_size: 1,

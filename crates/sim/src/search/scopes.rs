@@ -2,7 +2,7 @@
 
 use crate::broker::Profile;
 
-use super::scope::{FOREVER_MS, Fault, Limits, Plan, Say, Scope, Ticks};
+use super::scope::{FOREVER_MS, Fault, Limits, Plan, Say, Scope, Size, Ticks};
 
 use Fault::{
     Depose, Elect, Forget, Lag, Lift, LoseCut, LoseGone, LoseWhole, Neighbour, Purge, Recreate,
@@ -12,6 +12,8 @@ use Say::{After, AfterBlind, Before, Below};
 
 const LONG: Plan = Plan::LONG;
 const SHORT: Plan = Plan::SHORT;
+/// Two seconds.
+const MEDIUM: Plan = Plan { due_ms: 2_000, ..LONG };
 /// Stamped before the broker's memory reaches back.
 const OLD: Plan = Plan { stamped_ago_ms: 90_000_000, ..LONG };
 
@@ -47,6 +49,21 @@ const CODES: &[Say] = &[
     After(6),
     AfterBlind(7),
 ];
+
+/// What the search is for.
+const EVERYTHING: Scope = Scope {
+    name: "everything",
+    about: "three batches, two leaders, two faults of any kind, a restart, a deadline",
+    size: Size::Wide,
+    faults: 2,
+    kinds: KINDS,
+    codes: CODES,
+    restarts: 1,
+    ticks: Ticks::Deadlines(1),
+    state_ttl_ms: FOREVER_MS,
+    limits: STOPS,
+    ..Scope::BASE
+};
 
 /// One replica, no time passes, nothing is appended and lost.
 const LONE: Scope = Scope {
@@ -560,16 +577,75 @@ pub const SCOPES: &[Scope] = &[
         ..Scope::BASE
     },
     Scope {
-        name: "everything",
-        about: "three batches, two leaders, two faults of any kind, a restart, a deadline",
+        name: "two-faults",
+        about: "two batches, two leaders, two faults of any kind, a restart, a deadline",
+        size: Size::Small,
+        records: &[SHORT, LONG],
+        at_once: 2,
+        ..EVERYTHING
+    },
+    EVERYTHING,
+    Scope {
+        name: "five-batches",
+        about: "five batches, and brokers that restart and remember only the newest",
+        size: Size::Wide,
+        records: &[LONG; 5],
+        at_once: 5,
         faults: 2,
-        kinds: KINDS,
-        codes: CODES,
+        kinds: &[LoseWhole, LoseCut, LoseGone],
+        codes: &[AfterBlind(7), Before(19)],
         restarts: 1,
-        ticks: Ticks::Deadlines(1),
+        limits: QUIET,
+        ..LONE
+    },
+    Scope {
+        name: "mixed-deadlines",
+        about: "records of one batch with deadlines of their own, elections, restarts",
+        size: Size::Wide,
+        records: &[SHORT, LONG, MEDIUM, LONG],
+        at_once: 4,
+        batch_size: 2,
+        faults: 2,
+        kinds: &[LoseWhole, LoseCut, LoseGone, Elect, Timeout],
+        codes: &[Before(19), Before(87), AfterBlind(7)],
+        restarts: 1,
+        ticks: Ticks::Deadlines(2),
         state_ttl_ms: FOREVER_MS,
+        limits: QUIET,
+        ..Scope::BASE
+    },
+    Scope {
+        name: "expiry",
+        about: "records older than the brokers' memory, elections, restarts",
+        size: Size::Wide,
+        records: &[LONG, OLD, LONG],
+        faults: 2,
+        kinds: &[LoseWhole, LoseGone, Elect, Depose],
+        codes: &[Before(19)],
+        restarts: 1,
+        ticks: Ticks::Never,
+        expires_ms: Some(86_400_000),
+        ..Scope::BASE
+    },
+    Scope {
+        name: "unclean-elections",
+        about: "acknowledged data is lost while connections break: loudly",
+        size: Size::Wide,
+        faults: 3,
+        kinds: &[Lag, Unclean, LoseWhole, LoseGone],
+        records: &[LONG, LONG, LONG],
+        restarts: 1,
+        ticks: Ticks::Never,
         limits: STOPS,
         ..Scope::BASE
+    },
+    Scope {
+        name: "four-batches",
+        about: "four batches, two leaders, two faults of any kind, a restart, a deadline",
+        size: Size::Night,
+        records: &[SHORT, LONG, LONG, LONG],
+        at_once: 4,
+        ..EVERYTHING
     },
 ];
 

@@ -146,9 +146,10 @@ impl<M: Machine> World<M> {
             return Taken::No;
         }
         self.excused = true;
-        let end = self.partition.end_offset(other).unwrap_or_default();
-        self.shown = self.shown.min(end);
-        self.watch.truncated(end);
+        self.alarmed.get_or_insert(0);
+        // Its log may differ from what was shown anywhere: all of it is shown again.
+        self.shown = self.leader_start();
+        self.watch.truncated(self.shown);
         Taken::Yes
     }
 

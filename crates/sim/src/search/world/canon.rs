@@ -95,7 +95,7 @@ impl<M: Machine> World<M> {
         }
         self.dead_fingerprint(&names, into);
         self.view_fingerprint(&names, &routes, into);
-        (self.sent, self.closed, self.refusing, self.excused).hash(into);
+        (self.sent, self.closed, self.refusing, self.excused, self.alarmed).hash(into);
         if !self.ageless || self.sent < self.records {
             self.now.hash(into);
         }
@@ -115,7 +115,7 @@ impl<M: Machine> World<M> {
             flight.fingerprint(&names, into);
         }
         (self.now, self.view, self.links, self.shown).hash(into);
-        (self.sent, self.closed, self.refusing, self.excused).hash(into);
+        (self.sent, self.closed, self.refusing, self.excused, self.alarmed).hash(into);
         (self.identity, self.identities).hash(into);
         self.watch.fingerprint(self.now.as_micros(), into);
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use candor_core::{Action, Event, Identity, Notice, ProducerId, Settled};
+use candor_core::{Action, Event, Notice, ProducerId, Settled};
 
 use crate::judge::{Anomaly, Class};
 
@@ -85,14 +85,24 @@ impl<M: Machine> World<M> {
         }
     }
 
+    /// The cluster gives the producer another id.
+    pub(super) fn add_id(&mut self) {
+        if let Some(id) = ProducerId::new(self.next_id) {
+            self.pool.add(id);
+        }
+        self.next_id += 1;
+    }
+
     pub(super) fn act(&mut self, action: Action) {
         match action {
             Action::Settled(settled) => self.settled(&settled),
             Action::NeedIdentity => {
-                let id = ProducerId::new(self.next_id);
-                self.next_id += 1;
-                if let Some(id) = id {
-                    self.tell(Event::Identity(Identity::fresh(id)));
+                if self.pool.next(self.last_id).is_none() {
+                    self.add_id();
+                }
+                if let Some((index, identity)) = self.pool.next(self.last_id) {
+                    self.last_id = Some(index);
+                    self.tell(Event::Identity(identity));
                 }
             }
             Action::NeedLeader => self.view.asked = true,
@@ -110,8 +120,23 @@ impl<M: Machine> World<M> {
                 if needless {
                     self.convict(Class::FalseAlarm);
                 }
+                self.alarm(notice);
                 self.watch.noticed(words::notice(notice));
             }
+        }
+    }
+
+    /// The lane says that data may be lost: this covers whatever it was handed before.
+    fn alarm(&mut self, notice: Notice) {
+        match notice {
+            Notice::DataLoss { .. } | Notice::Contradiction { .. } => {
+                self.alarmed = self.alarmed.map(|_| self.sent);
+            }
+            Notice::Unfenced
+            | Notice::StateLost
+            | Notice::IdentityConflict
+            | Notice::Fence { .. }
+            | Notice::Stopped => {}
         }
     }
 

@@ -9,7 +9,7 @@ mod network;
 mod steps;
 mod translate;
 
-use candor_core::{Instant, RouteId};
+use candor_core::{Instant, Pool, PoolIndex, RouteId};
 
 use crate::broker::{NodeId, Partition, TimestampType};
 use crate::judge::{Anomaly, Class, Observer, Said};
@@ -60,6 +60,9 @@ pub(super) struct World<M> {
     routes: u64,
     pub(super) sent: usize,
     next_id: i64,
+    /// The ids of the producer, and which of them the lane got last.
+    pool: Pool,
+    last_id: Option<PoolIndex>,
     pub(super) budget: Budget,
     cancelled: u32,
     closed: bool,
@@ -76,6 +79,8 @@ pub(super) struct World<M> {
     identities: u8,
     /// An assumption was broken: what the log says no longer convicts the lane.
     excused: bool,
+    /// A2 was broken; what the lane said of it (K6, S13) covers so many records.
+    alarmed: Option<usize>,
     /// Nothing committed is lost here, and no memory without its log: a frame that was passed can
     /// be forgotten.
     remembers: bool,
@@ -114,6 +119,8 @@ impl<M: Machine> World<M> {
             routes: 0,
             sent: 0,
             next_id: FIRST_ID,
+            pool: Pool::default(),
+            last_id: None,
             budget: Budget::of(scope),
             ageless: scope.is_ageless(),
             records: scope.records.len(),
@@ -129,6 +136,7 @@ impl<M: Machine> World<M> {
             identity: None,
             identities: 0,
             excused: false,
+            alarmed: None,
             remembers: !scope.kinds.iter().any(|kind| kind.breaks_assumptions()),
             notes: None,
         };
@@ -137,7 +145,8 @@ impl<M: Machine> World<M> {
             world.watch.disturbed();
         }
         if preset.is_some() {
-            world.next_id += 1;
+            world.add_id();
+            world.last_id = world.pool.next(None).map(|(index, _)| index);
         }
         for _ in 0..scope.at_once.min(scope.records.len()) {
             world.append(scope);
@@ -210,6 +219,18 @@ impl<M: Machine> World<M> {
         self.verdict()
     }
 
+    /// Takes over what all partitions of a producer share: its ids, and what may still go wrong.
+    pub(super) fn share(&mut self, scope: &Scope, other: &Self) -> Result<(), Anomaly> {
+        self.pool = other.pool.clone();
+        self.next_id = other.next_id;
+        if self.budget != other.budget {
+            self.budget = other.budget;
+            self.hasten(scope);
+            self.settle_down();
+        }
+        self.verdict()
+    }
+
     /// Whether this flight is on the connection that the lane uses.
     pub(super) fn is_current(&self, index: u8) -> bool {
         let flight = self.flights.get(usize::from(index));
@@ -222,6 +243,15 @@ impl<M: Machine> World<M> {
 
     pub(super) fn elapsed_ms(&self) -> u64 {
         self.now.since(START).as_millis()
+    }
+
+    /// A2 was broken: what was acknowledged is gone. That is no lie of the lane's, but it has to say
+    /// so once it hears of its partition again (K6, S13).
+    fn lost_in_silence(&self) -> Option<Anomaly> {
+        let silent = self.alarmed.filter(|_| !self.machine.is_stopped())?;
+        let gone = |record: &u64| self.watch.is_delivered(*record) && !self.watch.in_log(*record);
+        let lost = (silent as u64..self.sent as u64).find(gone)?;
+        Some(Anomaly::new(Class::Unheeded).record(lost))
     }
 
     /// How the scenario's records ended, in a few letters each.
@@ -249,6 +279,7 @@ impl<M: Machine> World<M> {
     pub(super) fn last_judgement(&mut self, scope: &Scope) -> Result<(), Anomaly> {
         let found = self.watch.close(true);
         self.found.extend(found);
+        self.found.extend(self.lost_in_silence());
         if !self.limits.losses && !self.closed {
             for (record, plan) in (0..).zip(scope.records).take(self.sent) {
                 let spared = plan.bad || plan.due_ms < Plan::LONG.due_ms;
