@@ -41,7 +41,8 @@ search SCOPE="any-fault":
 search-wide:
     cargo run --release -p candor-cli -- sim search --size wide
 
-# The exhaustive search in all scopes; see docs/verification.md for how long it takes.
+# The exhaustive search in all scopes, `four-batches` among them: more than 10^7 states. How long it takes is in
+# docs/verification.md.
 search-nightly:
     nice -n 10 cargo run --release -p candor-cli -- sim search --size night
 
@@ -68,7 +69,7 @@ planted SEEDS="100":
 
 # All of that, every scope, swarm and real Kafka for MINUTES each, every fuzz target for as many seconds.
 verify-nightly MINUTES="120" SEED="1": verify
-    cargo run --release -p candor-cli -- sim search
+    just search-nightly
     just planted 300
     just swarm --from {{SEED}}000000 --budget {{MINUTES}}m
     just fuzz-all {{MINUTES}}

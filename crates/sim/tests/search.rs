@@ -6,7 +6,7 @@ use std::thread;
 
 use candor_core::rules::{Class, Honest, Rules};
 use candor_sim::search::{
-    Fault, Plan, Report, SCOPES, Say, Scope, Shipped, Size, Ticks, explore, explore_twins,
+    Contest, Fault, Plan, Report, SCOPES, Say, Scope, Shipped, Size, Ticks, explore, explore_twins,
     explore_wide, independent, scope,
 };
 
@@ -66,6 +66,37 @@ fn partitions_of_one_producer_do_not_touch_each_other() {
             "{name}: whatever happens, it is the same"
         );
     }
+}
+
+/// C2, C3: the size of a replacement of batches of these sizes that keeps `kept` records and may take
+/// `newer` others, in a batch of three at most.
+fn cut(sizes: &[u32], kept: u32, newer: u32) -> Option<u32> {
+    let begins = |at: u32| (1..sizes.len()).any(|n| sizes[..n].iter().sum::<u32>() == at);
+    let legal = |size: &u32| *size != sizes[0] && !begins(*size) && *size <= 3;
+    (kept.max(1)..=kept + newer).find(legal).or_else(|| (1..kept).rev().find(legal))
+}
+
+/// Two and three batches in doubt behind one that was delivered, of every size: the slot of the
+/// first one is contested with what C2 and C3 call for, and with nothing else (T42, T59).
+#[test]
+fn every_cut_is_legal_and_every_legal_one_is_reached() {
+    let report = explore::<Shipped>(named("revoke-two"), LIMIT);
+    assert!(report.closed && report.counterexample.is_none(), "{report}");
+    let mut expected = BTreeSet::new();
+    let sizes = (1..=3).flat_map(|a| (1..=3).flat_map(move |b| (0..=3).map(move |c| [a, b, c])));
+    for sizes in sizes.filter(|sizes| sizes.iter().sum::<u32>() <= 4) {
+        let sizes: Vec<u32> = sizes.into_iter().filter(|size| *size > 0).collect();
+        let sum: u32 = sizes.iter().sum();
+        // Record 0 was delivered, and record 1 is revoked: four are left, of which one is not kept.
+        let cuts = (0..=4 - sum).filter_map(|newer| cut(&sizes, sum - 1, newer));
+        expected.extend(cuts.map(|size| Contest { contested: sizes.clone(), size }));
+    }
+    let (alone, several): (BTreeSet<Contest>, BTreeSet<Contest>) =
+        report.contests.into_iter().partition(|contest| contest.contested.len() == 1);
+    assert_eq!(several, expected);
+    assert!(alone.iter().all(|contest| contest.size != contest.contested[0]), "{alone:?}");
+    let lone: BTreeSet<u32> = alone.iter().map(|contest| contest.contested[0]).collect();
+    assert_eq!(lone, BTreeSet::from([1, 2, 3]));
 }
 
 fn named(name: &str) -> &'static Scope {

@@ -27,6 +27,9 @@ pub(super) struct Content {
     pub(super) corrupt: u8,
     /// Other content took its slot (C4).
     pub(super) taken: bool,
+    /// The answer that tells so tells as well that the broker knew us (C1), or is that of the batch
+    /// that this one was to replace.
+    pub(super) proven: bool,
     /// It was not written when its epoch ended, and that epoch is never used again.
     pub(super) freed: bool,
     /// The caller gave it up while it was in doubt.
@@ -51,4 +54,6 @@ pub(super) struct Open {
     pub(super) current: bool,
     /// Offered through a closed gate.
     pub(super) in_pass: bool,
+    /// Offered through an open gate, the broker being known to remember us.
+    pub(super) through_gate: bool,
 }

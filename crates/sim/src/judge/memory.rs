@@ -39,6 +39,15 @@ impl Memory {
         self.last_offset.is_some_and(|offset| log_start > offset)
     }
 
+    /// Whether a log that starts here shows that it is the one that was acknowledged, or the one that
+    /// the epoch began with (C1).
+    pub(super) fn reaches_back(&self, log_start: i64, first_of_epoch: bool) -> bool {
+        match self.last_offset {
+            Some(last) => (0..=last).contains(&log_start),
+            None => first_of_epoch && log_start == 0,
+        }
+    }
+
     /// K6: the log that was acknowledged is gone, and its offsets mean nothing for the one there is.
     pub(super) fn forget_log(&mut self) {
         self.last_offset = None;

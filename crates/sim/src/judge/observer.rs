@@ -268,6 +268,7 @@ impl Observer {
         if said == Said::Unknown {
             self.suspects.extend(self.coward(record));
         }
+        found.extend(self.guess(record, said));
         found.extend(self.place(record, said));
         self.ledger.told(record, said, &mut found);
         self.wire.prune(&self.ledger);
@@ -291,6 +292,14 @@ impl Observer {
         }
     }
 
+    /// C1: the 0 of a replacement tells that what it contested is not written only if it shows that
+    /// the broker knew us.
+    fn guess(&self, record: u64, said: Said) -> Option<Anomaly> {
+        let guessed =
+            said == Said::NotDelivered && self.settings.wire && self.wire.is_merely_taken(record);
+        guessed.then(|| Anomaly::new(Class::Hasty).record(record))
+    }
+
     fn coward(&self, record: u64) -> Option<Anomaly> {
         let judged = self.settings.wire && !self.contradicted && !self.wire.leaves_doubt(record);
         judged.then(|| Anomaly::new(Class::Coward).record(record))
@@ -304,6 +313,7 @@ impl Observer {
             let early = self.settings.wire && !self.closing && self.wire.is_awaited(record);
             found.extend(early.then(|| Anomaly::new(Class::Hasty).record(record)));
         }
+        found.extend(self.guess(record, said));
         self.ledger.resolved(record, said, &mut found);
         self.wire.prune(&self.ledger);
         found
@@ -370,7 +380,7 @@ impl Observer {
 
     /// Whether the last word on this record is that it was delivered.
     pub fn is_delivered(&self, record: u64) -> bool {
-        let said = self.resolution(record).or(self.verdict(record));
+        let said = self.resolution(record).or_else(|| self.verdict(record));
         matches!(said, Some(Said::Delivered(_)))
     }
 
@@ -382,6 +392,12 @@ impl Observer {
     /// Whether discipline on the wire was kept so far.
     pub fn is_disciplined(&self) -> bool {
         !self.wire.is_muddled()
+    }
+
+    /// How many records each batch has that was offered in the current identity from this sequence
+    /// on, in order, as far as they are still of interest; replacements aside.
+    pub fn sizes_from(&self, first: i32) -> Vec<u32> {
+        self.wire.sizes_from(i64::from(first))
     }
 
     /// Feeds everything that steers later judgements into a hasher: times are relative and stop at

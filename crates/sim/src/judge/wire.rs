@@ -1,12 +1,12 @@
 //! Discipline on the wire: what one lane offered, to whom, and what came back (checking 3.2, 8).
 
+mod contest;
+
 use std::hash::{Hash, Hasher};
 
 use super::anomaly::{Anomaly, Class};
 use super::conditions::Said;
-use super::conditions::{
-    Fate, fate, is_about_memory, is_permanent, overlap, sequence_after, sequence_follows,
-};
+use super::conditions::{Fate, fate, is_about_memory, is_permanent, overlap, sequence_follows};
 use super::content::{Content, Open};
 use super::ledger::Ledger;
 use super::memory::Memory;
@@ -209,17 +209,12 @@ impl Wire {
             found.push(convict(Class::GateBroken));
         }
         let in_pass = !self.surely_open;
-        self.open.push(Open { id: attempt.id, content: serial, current: true, in_pass });
+        let through_gate = self.gate_open && self.memory.known(now, &self.settings);
+        let id = attempt.id;
+        self.open.push(Open { id, content: serial, current: true, in_pass, through_gate });
         if self.span(ledger) > 5 {
             found.push(convict(Class::SpanBroken));
         }
-    }
-
-    /// Whether a replacement is open on the route in use.
-    fn contests_now(&self) -> bool {
-        self.open.iter().filter(|open| open.current).any(|open| {
-            self.position(open.content).is_some_and(|at| self.contents[at].1.replacement)
-        })
     }
 
     /// Takes the attempt's identity as the lane's (S8, S9).
@@ -302,38 +297,6 @@ impl Wire {
         let shared = attempt.records.iter().any(|record| other.records.contains(record));
         let recut = other.first != first || other.count != attempt.count;
         Err(if shared && recut { Class::NotFrozen } else { Class::IdentityReused })
-    }
-
-    /// Whether a replacement's cut is legal (C2).
-    fn contest(&self, attempt: &Attempt) -> Result<(), Class> {
-        let identity = self.current_identity();
-        let first = i64::from(attempt.first);
-        let mine: Vec<&Content> = self
-            .contents
-            .iter()
-            .map(|(_, content)| content)
-            .filter(|content| content.identity == identity)
-            .collect();
-        let Some(head) = mine.iter().position(|content| {
-            content.first == first && !content.replacement && !content.appended && !content.taken
-        }) else {
-            return Err(Class::IllegalCut);
-        };
-        // C1: nothing behind the first one is written.
-        if mine[head..].iter().any(|behind| behind.appended && !behind.replacement) {
-            return Err(Class::IllegalCut);
-        }
-        let end = sequence_after(first, attempt.count);
-        if mine[head].count == attempt.count || mine[head..].iter().any(|c| c.first == end) {
-            return Err(Class::IllegalCut);
-        }
-        let rival = self.contents.iter().enumerate().any(|(at, (_, content))| {
-            content.identity == identity
-                && content.replacement
-                && !content.taken
-                && !self.all_refused(at)
-        });
-        if rival { Err(Class::IdentityReused) } else { Ok(()) }
     }
 
     fn repeated(&mut self, now: u64, serial: u64, attempt: &Attempt) {
@@ -458,6 +421,7 @@ impl Wire {
             asked: 0,
             corrupt: 0,
             taken: false,
+            proven: false,
             freed: false,
             abandoned: false,
             purged: false,
@@ -580,7 +544,8 @@ impl Wire {
         let content = &self.contents[at].1;
         let settled =
             content.appended || content.records.iter().all(|&record| ledger.is_final(record));
-        self.apply(now, at, reply);
+        let conclusive = self.concludes(now, at, open, reply);
+        self.apply(now, at, reply, conclusive);
         let in_vain = matches!(reply.code, 45 | 46 | 59) || is_permanent(reply.code);
         if open.current && open.in_pass && in_vain {
             let content = &mut self.contents[at].1;
@@ -593,7 +558,7 @@ impl Wire {
         contradicts
     }
 
-    fn apply(&mut self, now: u64, at: usize, reply: Reply) {
+    fn apply(&mut self, now: u64, at: usize, reply: Reply, conclusive: bool) {
         let contested = self.contested(at);
         let earlier = self.contents[at].1.doubt || self.contents[at].1.appended || self.is_open(at);
         let fate = match fate(reply.code, reply.base_offset, self.settings.trust_base_offset) {
@@ -615,33 +580,7 @@ impl Wire {
                     self.acknowledged |= current;
                     self.memory.acknowledged(now, last_offset, max_timestamp);
                 }
-                self.take_slots(at);
-            }
-        }
-    }
-
-    fn contested(&self, at: usize) -> bool {
-        let content = &self.contents[at].1;
-        self.contents.iter().any(|(_, other)| {
-            other.identity == content.identity
-                && other.replacement != content.replacement
-                && overlap(other.first, other.count, content.first, content.count)
-        })
-    }
-
-    /// An appended replacement took the slots behind it; an appended head refuted its replacement.
-    fn take_slots(&mut self, at: usize) {
-        let winner = self.contents[at].1.clone();
-        if winner.replacement {
-            self.spent = true;
-        }
-        let mut reached = false;
-        for (_, content) in &mut self.contents {
-            reached |= content.first == winner.first && content.identity == winner.identity;
-            let rival = content.replacement != winner.replacement;
-            let hit = if winner.replacement { reached } else { content.first == winner.first };
-            if content.identity == winner.identity && rival && hit && !content.appended {
-                content.taken = true;
+                self.take_slots(at, conclusive);
             }
         }
     }
@@ -705,7 +644,7 @@ impl Wire {
         (self.identities.len() - content.identity).hash(into);
         (content.first, content.count, content.hash).hash(into);
         (content.replacement, content.doubt, content.appended).hash(into);
-        (content.taken, content.freed, content.abandoned).hash(into);
+        (content.taken, content.proven, content.freed, content.abandoned).hash(into);
         // A refusal for good explains a verdict that is still to come.
         if content.records.iter().any(|&record| ledger.verdict(record).is_none()) {
             (content.permanent, content.corrupt).hash(into);
@@ -731,7 +670,8 @@ impl Wire {
             self.content_fingerprint(now, content, ledger, into);
         }
         for open in &self.open {
-            (open.content.wrapping_sub(oldest), open.current, open.in_pass).hash(into);
+            (open.content.wrapping_sub(oldest), open.current, open.in_pass, open.through_gate)
+                .hash(into);
         }
         (
             self.next,

@@ -39,23 +39,50 @@ pub struct Report {
     /// How runs end: for each record its verdict (`D`elivered, `N`ot delivered, `U`nknown), its
     /// resolution if there is one (`-` for `Never`), and `*` if it stands in the log.
     pub ends: BTreeSet<String>,
+    /// The slots that were contested (C), and with how much.
+    pub contests: BTreeSet<Contest>,
     /// A schedule that convicts the lane.
     pub counterexample: Option<Counterexample>,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scope, states, transitions, depth, closed, layers, ends, counterexample } = self;
+        let Self { scope, states, transitions, depth, closed, layers, ends, .. } = self;
         let how = if *closed { "closed" } else { "limit reached" };
         write!(f, "{scope}: {states} states, {transitions} transitions, depth {depth}, ")?;
         write!(f, "{} ends, {how}", ends.len())?;
         if !layers.is_empty() {
             write!(f, "; by what was spent: {layers:?}")?;
         }
-        match counterexample {
+        if !self.contests.is_empty() {
+            write!(f, "; {} cuts", self.contests.len())?;
+        }
+        match &self.counterexample {
             Some(counterexample) => write!(f, "\n{counterexample}"),
             None => Ok(()),
         }
+    }
+}
+
+/// A replacement that was offered (C2).
+///
+/// ```
+/// use candor_sim::search::Contest;
+/// let three_for_two = Contest { contested: vec![1, 1], size: 3 };
+/// assert_eq!(three_for_two.to_string(), "1+1 by 3");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Contest {
+    /// How many records the batches have that were offered from its first sequence on, in order.
+    pub contested: Vec<u32>,
+    /// How many it has itself.
+    pub size: u32,
+}
+
+impl fmt::Display for Contest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let contested: Vec<String> = self.contested.iter().map(u32::to_string).collect();
+        write!(f, "{} by {}", contested.join("+"), self.size)
     }
 }
 
@@ -120,14 +147,32 @@ struct Origin {
 /// An anomaly, and the choices that lead to it.
 pub(super) type Found = Option<(Anomaly, Vec<u16>)>;
 
-/// How runs end, each in a few letters: see [`Report::ends`].
-pub(super) type Ends = BTreeSet<String>;
+/// What runs showed: see [`Report`].
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    pub(super) ends: BTreeSet<String>,
+    pub(super) contests: BTreeSet<Contest>,
+}
+
+impl Shown {
+    pub(super) fn into_inner(shown: Mutex<Self>) -> Self {
+        shown.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn note_end(shown: &Mutex<Self>, end: String) {
+        shown.lock().unwrap_or_else(PoisonError::into_inner).ends.insert(end);
+    }
+
+    pub(super) fn note_contest(shown: &Mutex<Self>, contest: Contest) {
+        shown.lock().unwrap_or_else(PoisonError::into_inner).contests.insert(contest);
+    }
+}
 
 struct Search<'s, M> {
     scope: &'s Scope,
     seen: Shared,
     calm: Shared,
-    ends: Mutex<Ends>,
+    shown: Mutex<Shown>,
     origins: Vec<Origin>,
     transitions: usize,
     next: Vec<(u32, World<M>)>,
@@ -140,12 +185,13 @@ pub fn explore<M: Machine>(scope: &Scope, limit: usize) -> Report {
         scope,
         seen: Shared::new(),
         calm: Shared::new(),
-        ends: Mutex::default(),
+        shown: Mutex::default(),
         origins: Vec::new(),
         transitions: 0,
         next: Vec::new(),
     };
     let (depth, found) = search.run(limit);
+    let Shown { ends, contests } = Shown::into_inner(search.shown);
     Report {
         scope: scope.name,
         states: search.origins.len(),
@@ -153,7 +199,8 @@ pub fn explore<M: Machine>(scope: &Scope, limit: usize) -> Report {
         depth,
         closed: search.next.is_empty() && found.is_none(),
         layers: Vec::new(),
-        ends: search.ends.into_inner().unwrap_or_else(PoisonError::into_inner),
+        ends,
+        contests,
         counterexample: found.map(|found| Counterexample::new::<M>(scope, found)),
     }
 }
@@ -170,7 +217,8 @@ pub fn explore_wide<M: Machine>(threads: usize, scope: &Scope, limit: usize) -> 
         depth: wide.deepest,
         closed: wide.closed,
         layers: wide.layers,
-        ends: wide.ends,
+        ends: wide.shown.ends,
+        contests: wide.shown.contests,
         counterexample: wide.found.map(|found| Counterexample::new::<M>(scope, found)),
     }
 }
@@ -202,6 +250,9 @@ impl<M: Machine> Search<'_, M> {
                 Ok(Taken::No) => {}
                 Ok(Taken::Yes) => {
                     self.transitions += 1;
+                    if let Some(contest) = next.contest.take() {
+                        Shown::note_contest(&self.shown, contest);
+                    }
                     let reached = self.reach(Origin { parent: id, choice }, next);
                     reached.map_err(|anomaly| (anomaly, choice))?;
                 }
@@ -213,7 +264,7 @@ impl<M: Machine> Search<'_, M> {
 
     fn reach(&mut self, origin: Origin, world: World<M>) -> Result<(), Anomaly> {
         if self.seen.insert(world.fingerprint()) {
-            quiet::ends_well(self.scope, &mut world.clone(), &self.calm, &self.ends)?;
+            quiet::ends_well(self.scope, &mut world.clone(), &self.calm, &self.shown)?;
             let id = u32::try_from(self.origins.len()).unwrap_or(u32::MAX);
             self.origins.push(origin);
             self.next.push((id, world));

@@ -3,9 +3,9 @@
 //! A bug that nothing finds is a hole in the broker, the judge or the scopes.
 
 use candor_core::rules::{
-    AfterPass, Class, DoubtFacts, DuplicateFacts, DuplicateMeans, Fate, GateFacts, GivenUpEnd,
-    Honest, LeaderChange, Loss, LossFacts, Mark, MemoryFacts, NextIdentity, OffsetFacts,
-    ProofFacts, Rules, SettledAs, Stage, Standing,
+    AfterPass, Class, ConclusionFacts, CutFacts, DoubtFacts, DuplicateFacts, DuplicateMeans, Fate,
+    GateFacts, GivenUpEnd, Honest, LeaderChange, Loss, LossFacts, Mark, MemoryFacts, NextIdentity,
+    OffsetFacts, ProofFacts, Rules, SettledAs, Stage, Standing,
 };
 use candor_core::testing::Counted;
 use candor_core::verdict::Proof;
@@ -488,6 +488,54 @@ inversions! {
     /// A stuck head is never abandoned.
     NeverAbandons in "stuck-head" {
         fn abandons_stuck(_: bool, _: bool, _: u32) -> bool {
+            false
+        }
+    }
+    /// A replacement may have any size.
+    AnyCut in "revoke-two" {
+        fn cut_is_legal(facts: &CutFacts<'_>) -> bool {
+            facts.count > 0
+        }
+    }
+    /// A replacement may have the size of what it contests.
+    SameSize in "revoke-two" {
+        fn cut_is_legal(facts: &CutFacts<'_>) -> bool {
+            Honest::cut_is_legal(&CutFacts { contested_count: 0, ..*facts })
+        }
+    }
+    /// A replacement may end where another batch begins.
+    EndsAtNext in "revoke-two" {
+        fn cut_is_legal(facts: &CutFacts<'_>) -> bool {
+            Honest::cut_is_legal(&CutFacts { firsts: &[], ..*facts })
+        }
+    }
+    /// What has its verdict goes into the replacement.
+    TakesTheTold in "revoke-two" {
+        fn goes_into_replacement(_: bool) -> bool {
+            true
+        }
+    }
+    /// The 0 of a replacement always tells that what it contested is not written.
+    TakenIsProof in "revoke-aging" {
+        fn conclusive(_: &ConclusionFacts) -> bool {
+            true
+        }
+    }
+    /// The 0 of a replacement tells nothing.
+    TakenTellsNothing in "revoke-two" {
+        fn conclusive(_: &ConclusionFacts) -> bool {
+            false
+        }
+    }
+    /// A replacement in doubt is given back.
+    GivesBackInDoubt in "revoke-two" {
+        fn replacement_not_written(_: Standing, _: usize, _: bool) -> bool {
+            true
+        }
+    }
+    /// A replacement is never given back.
+    NeverGivesBack in "revoke-two" {
+        fn replacement_not_written(_: Standing, _: usize, _: bool) -> bool {
             false
         }
     }

@@ -23,7 +23,7 @@ mod world;
 
 pub(crate) use bent::{Bent, Decisions};
 pub use controls::{CONTROLS, Control};
-pub use explore::{Counterexample, Report, explore, explore_wide, steps_of, tell};
+pub use explore::{Contest, Counterexample, Report, explore, explore_wide, steps_of, tell};
 pub use inversions::{INVERSIONS, Inversion};
 pub use machine::Machine;
 pub use scope::{Fault, Limits, Plan, Say, Scope, Size, Ticks};

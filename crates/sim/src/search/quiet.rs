@@ -1,10 +1,10 @@
 //! The quiet phase: faults stop, everything arrives, and everything must end.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::judge::{Anomaly, Class, Said};
 
-use super::explore::Ends;
+use super::explore::Shown;
 use super::fingerprint::{Fingerprint, Shared};
 use super::machine::Machine;
 use super::scope::{Plan, Scope};
@@ -31,15 +31,15 @@ pub(super) fn ends_well<M: Machine>(
     scope: &Scope,
     world: &mut World<M>,
     calm: &Shared,
-    ends: &Mutex<Ends>,
+    shown: &Mutex<Shown>,
 ) -> Result<(), Anomaly> {
     world.note(|| "-- from here on nothing goes wrong".to_owned());
     world.calm_down()?;
-    let mut quiet = Quiet { scope, world, calm, way: Vec::new(), orphans: false };
+    let mut quiet = Quiet { scope, world, calm, shown, way: Vec::new(), orphans: false };
     let reached = quiet.run()? == Stretch::Still;
     let way = quiet.way;
-    if world.notes.is_none() {
-        ends.lock().unwrap_or_else(PoisonError::into_inner).extend(reached.then(|| world.end()));
+    if world.notes.is_none() && reached {
+        Shown::note_end(shown, world.end());
     }
     for print in way {
         calm.insert(print);
@@ -51,6 +51,7 @@ struct Quiet<'q, M> {
     scope: &'q Scope,
     world: &'q mut World<M>,
     calm: &'q Shared,
+    shown: &'q Mutex<Shown>,
     /// The states that this run went through.
     way: Vec<Fingerprint>,
     /// Frames on connections that the lane no longer uses arrive as well.
@@ -158,6 +159,9 @@ impl<M: Machine> Quiet<'_, M> {
             let at = self.world.notes.as_ref().map(Vec::len);
             self.world.note(|| step.to_string());
             if self.world.take(self.scope, step)? == Taken::Yes {
+                if let Some(contest) = self.world.contest.take() {
+                    Shown::note_contest(self.shown, contest);
+                }
                 return Ok(true);
             }
             if let (Some(notes), Some(at)) = (&mut self.world.notes, at) {

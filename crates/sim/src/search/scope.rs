@@ -181,6 +181,10 @@ pub struct Scope {
     pub restarts: u8,
     /// Records that the caller may cancel at any time.
     pub cancels: &'static [u64],
+    /// Records that the caller may revoke at any time.
+    pub revokes: &'static [u64],
+    /// The caller may abandon the partition once, at any time.
+    pub abandons: bool,
     /// The producer may be closed at any time, with this much time left, in milliseconds.
     pub closes: Option<u64>,
     /// Whether time passes.
@@ -261,6 +265,8 @@ impl Scope {
         refusal: 29,
         restarts: 0,
         cancels: &[],
+        revokes: &[],
+        abandons: false,
         closes: None,
         ticks: Ticks::Always,
         linger_ms: 0,

@@ -43,6 +43,10 @@ pub enum Step {
     Expire,
     /// The caller cancels a record.
     Cancel(u64),
+    /// The caller revokes a record.
+    Revoke(u64),
+    /// The caller abandons the partition.
+    Abandon,
     /// The producer is closed.
     Close,
 }
@@ -64,6 +68,8 @@ impl fmt::Display for Step {
             Self::Restart { node, clean: false } => write!(f, "broker {node} crashes and restarts"),
             Self::Expire => f.write_str("the brokers look for producers to forget"),
             Self::Cancel(record) => write!(f, "the caller cancels record {record}"),
+            Self::Revoke(record) => write!(f, "the caller revokes record {record}"),
+            Self::Abandon => f.write_str("the caller abandons the partition"),
             Self::Close => f.write_str("the caller closes the producer"),
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::judge::Anomaly;
 
-use super::explore::Ends;
+use super::explore::Shown;
 use super::fingerprint::{Fingerprint, Shared, pair};
 use super::machine::Machine;
 use super::quiet;
@@ -132,8 +132,8 @@ impl Grounds {
         for side in [0, 1] {
             if twins.lives[side].insert(prints[side]) {
                 let mut world = both.worlds[side].clone();
-                let ends = std::sync::Mutex::new(Ends::new());
-                quiet::ends_well(scope, &mut world, &self.calm[side], &ends)
+                let shown = std::sync::Mutex::new(Shown::default());
+                quiet::ends_well(scope, &mut world, &self.calm[side], &shown)
                     .map_err(|anomaly| (anomaly, both.way.clone()))?;
             }
         }
@@ -182,6 +182,8 @@ fn is_shared(step: Step) -> bool {
         | Step::Tick
         | Step::Expire
         | Step::Cancel(_)
+        | Step::Revoke(_)
+        | Step::Abandon
         | Step::Close => false,
     }
 }

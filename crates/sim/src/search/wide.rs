@@ -16,7 +16,7 @@ use std::thread;
 
 use crate::judge::Anomaly;
 
-use super::explore::{Ends, Found};
+use super::explore::{Found, Shown};
 use super::fingerprint::Shared;
 use super::machine::Machine;
 use super::quiet;
@@ -33,7 +33,7 @@ pub(super) struct Wide {
     pub(super) deepest: usize,
     pub(super) closed: bool,
     pub(super) found: Found,
-    pub(super) ends: Ends,
+    pub(super) shown: Shown,
 }
 
 /// Some steps of a state, and the choices that led to it.
@@ -73,7 +73,7 @@ struct Search<'s> {
     budgets: Budgets,
     table: Table,
     calm: Shared,
-    ends: Mutex<Ends>,
+    shown: Mutex<Shown>,
     limit: usize,
     layers: Vec<AtomicUsize>,
     states: AtomicUsize,
@@ -92,7 +92,7 @@ pub(super) fn explore<M: Machine>(threads: usize, scope: &Scope, limit: usize) -
         budgets,
         table: Table::new(),
         calm: Shared::new(),
-        ends: Mutex::default(),
+        shown: Mutex::default(),
         limit,
         layers: (0..=rounds).map(|_| AtomicUsize::new(0)).collect(),
         states: AtomicUsize::new(0),
@@ -113,7 +113,7 @@ pub(super) fn explore<M: Machine>(threads: usize, scope: &Scope, limit: usize) -
         deepest: search.deepest.into_inner(),
         closed: !search.stop.into_inner(),
         found: search.found.into_inner().unwrap_or_else(PoisonError::into_inner),
-        ends: search.ends.into_inner().unwrap_or_else(PoisonError::into_inner),
+        shown: Shown::into_inner(search.shown),
     }
 }
 
@@ -149,8 +149,7 @@ impl Search<'_> {
         }
         let visit = self.table.visit(form.print, budget, above);
         if visit == Visit::New {
-            let ends = &self.ends;
-            quiet::ends_well(self.scope, &mut world.clone(), &self.calm, ends)?;
+            quiet::ends_well(self.scope, &mut world.clone(), &self.calm, &self.shown)?;
             self.layers[self.budgets.spent(world.budget) as usize].fetch_add(1, Ordering::Relaxed);
             if self.states.fetch_add(1, Ordering::Relaxed) + 1 >= self.limit {
                 self.stop.store(true, Ordering::Relaxed);
@@ -261,6 +260,9 @@ impl<M: Machine> Round<'_, M> {
         let mut next = level.world.clone();
         if next.take(scope, step)? == Taken::No {
             return Ok(None);
+        }
+        if let Some(contest) = next.contest.take() {
+            Shown::note_contest(&self.search.shown, contest);
         }
         if if costs { level.pays } else { level.new } {
             self.search.transitions.fetch_add(1, Ordering::Relaxed);

@@ -97,6 +97,8 @@ impl Budgets {
             | Step::Follow
             | Step::Expire
             | Step::Cancel(_)
+            | Step::Revoke(_)
+            | Step::Abandon
             | Step::Close => false,
         }
     }

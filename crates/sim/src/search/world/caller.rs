@@ -64,6 +64,29 @@ impl<M: Machine> World<M> {
         Taken::Yes
     }
 
+    /// C: a revoke is a cancel, and if the record is in doubt, its slot is contested.
+    pub(super) fn revoke(&mut self, record: u64) -> Taken {
+        let bit = 1 << record;
+        if record >= self.sent as u64 || self.revoked & bit != 0 || self.closed {
+            return Taken::No;
+        }
+        self.revoked |= bit;
+        self.cancelled |= bit;
+        self.watch.cancelled(self.now.as_micros(), record);
+        self.tell(Event::Revoke(Ticket(record)));
+        Taken::Yes
+    }
+
+    pub(super) fn abandon(&mut self) -> Taken {
+        if self.abandoned || self.closed {
+            return Taken::No;
+        }
+        self.abandoned = true;
+        self.watch.disturbed();
+        self.tell(Event::Abandon);
+        Taken::Yes
+    }
+
     pub(super) fn close(&mut self, scope: &Scope) -> Taken {
         let Some(left) = scope.closes.filter(|_| !self.closed) else { return Taken::No };
         self.closed = true;

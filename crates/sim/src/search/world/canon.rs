@@ -40,7 +40,7 @@ impl<M: Machine> World<M> {
     pub(in crate::search) fn fingerprint(&self) -> Fingerprint {
         let mut mixer = Mixer::new();
         self.essence(self.is_still(), &mut mixer);
-        (self.budget, self.cancelled).hash(&mut mixer);
+        (self.budget, self.wishes()).hash(&mut mixer);
         mixer.fingerprint()
     }
 
@@ -52,11 +52,16 @@ impl<M: Machine> World<M> {
         let print = |still| {
             let mut mixer = Mixer::new();
             self.essence(still, &mut mixer);
-            self.cancelled.hash(&mut mixer);
+            self.wishes().hash(&mut mixer);
             mixer.fingerprint()
         };
         let still = self.is_still();
         Form { print: print(still), full: still.then(|| print(false)) }
+    }
+
+    /// What the caller may no longer wish for.
+    fn wishes(&self) -> (u32, u32, bool) {
+        (self.cancelled, self.revoked, self.abandoned)
     }
 
     /// The canonical state in a quiet phase: without what only says what may still go wrong. `part`:

@@ -6,6 +6,7 @@ use candor_core::{Action, Event, Notice, ProducerId, Settled};
 
 use crate::judge::{Anomaly, Class};
 
+use super::super::explore::Contest;
 use super::super::flight::Flight;
 use super::super::machine::Machine;
 use super::super::scope::Scope;
@@ -39,6 +40,10 @@ impl<M: Machine> World<M> {
         let flight = Flight::new(&offer, self.view.node, self.view.epoch, scope.records);
         self.note(|| format!("    offers {flight}"));
         let attempt = flight.as_attempt();
+        self.contest = attempt.replacement.then(|| Contest {
+            contested: self.watch.sizes_from(attempt.first),
+            size: attempt.count,
+        });
         let found = self.watch.offered(self.now.as_micros(), &attempt);
         self.found.extend(found);
         self.count_identity((flight.batch.pid, flight.batch.epoch));

@@ -14,6 +14,7 @@ use candor_core::{Instant, Pool, PoolIndex, RouteId};
 use crate::broker::{NodeId, Partition, TimestampType};
 use crate::judge::{Anomaly, Class, Observer, Said};
 
+use super::explore::Contest;
 use super::flight::{Content, Flight};
 use super::machine::Machine;
 use super::scope::{Limits, Plan, Scope};
@@ -65,6 +66,9 @@ pub(super) struct World<M> {
     last_id: Option<PoolIndex>,
     pub(super) budget: Budget,
     cancelled: u32,
+    /// Those of them that were revoked.
+    revoked: u32,
+    abandoned: bool,
     closed: bool,
     pub(super) refusing: bool,
     /// Committed records below this offset were shown to the judge.
@@ -90,6 +94,8 @@ pub(super) struct World<M> {
     records: usize,
     /// States are compared as they are.
     plain: bool,
+    /// The contest that the last step began, if it did.
+    pub(super) contest: Option<Contest>,
     /// What happened, for people; only when a trace is replayed.
     pub(super) notes: Option<Vec<String>>,
 }
@@ -126,6 +132,9 @@ impl<M: Machine> World<M> {
             records: scope.records.len(),
             plain: scope.plain,
             cancelled: 0,
+            revoked: 0,
+            abandoned: false,
+            contest: None,
             closed: false,
             refusing: false,
             shown,
@@ -206,6 +215,8 @@ impl<M: Machine> World<M> {
             Step::Restart { node, clean } => self.restart(NodeId(node), clean),
             Step::Expire => self.expire(scope),
             Step::Cancel(record) => self.cancel(record),
+            Step::Revoke(record) => self.revoke(record),
+            Step::Abandon => self.abandon(),
             Step::Close => self.close(scope),
         }
     }
@@ -285,7 +296,10 @@ impl<M: Machine> World<M> {
                 let spared = plan.bad || plan.due_ms < Plan::LONG.due_ms;
                 let cancelled = self.cancelled & 1 << record != 0;
                 let delivered = matches!(self.watch.verdict(record), Some(Said::Delivered(_)));
-                if !spared && !cancelled && !delivered {
+                // C5: what is revoked is known to be written, or known not to be.
+                let revoked = self.revoked & 1 << record != 0;
+                let undecided = self.watch.resolution(record) == Some(Said::Unknown);
+                if !spared && !cancelled && !delivered || revoked && undecided {
                     self.found.push(Anomaly::new(Class::Hasty).record(record));
                 }
             }

@@ -33,6 +33,8 @@ impl<M: Machine> World<M> {
             steps.push(Step::Expire);
         }
         steps.extend(scope.cancels.iter().map(|record| Step::Cancel(*record)));
+        steps.extend(scope.revokes.iter().map(|record| Step::Revoke(*record)));
+        steps.extend((scope.abandons && !self.abandoned).then_some(Step::Abandon));
         if scope.closes.is_some() {
             steps.push(Step::Close);
         }
