@@ -41,7 +41,7 @@ search SCOPE="any-fault":
 search-wide:
     cargo run --release -p candor-cli -- sim search --size wide
 
-# The exhaustive search in all scopes, `four-batches` among them: more than 10^7 states. How long it takes is in
+# The exhaustive search in all scopes, `four-batches` among them. How long it takes is in
 # docs/verification.md.
 search-nightly:
     nice -n 10 cargo run --release -p candor-cli -- sim search --size night
