@@ -295,8 +295,9 @@ impl Observer {
     /// C1: the 0 of a replacement tells that what it contested is not written only if it shows that
     /// the broker knew us.
     fn guess(&self, record: u64, said: Said) -> Option<Anomaly> {
-        let guessed =
-            said == Said::NotDelivered && self.settings.wire && self.wire.is_merely_taken(record);
+        let guessed = said == Said::NotDelivered
+            && self.settings.log == LogIs::Live
+            && self.wire.is_merely_taken(record);
         guessed.then(|| Anomaly::new(Class::Hasty).record(record))
     }
 
