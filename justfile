@@ -57,11 +57,9 @@ swarm *ARGS:
 
 # Every planted bug has to be found, and the tables of the rules have to be true; minutes.
 verify:
-    cargo test -p candor-core --test traces
-    cargo test -p candor-proto --test planted
-    cargo test -p candor-driver planted
-    cargo test -p candor-sim --test inversions --test replays --test swarm
-    cargo test -p candor-tests --test rules_table --test docs
+    cargo test --workspace --test traces --test planted --test inversions --test replays --test swarm
+    cargo test --workspace --test rules_table --test docs
+    cargo test --workspace --lib planted
 
 # Planted bugs in the swarm, each in so many seeds; those that only bytes show have to be found.
 planted SEEDS="100":
