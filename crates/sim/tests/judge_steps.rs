@@ -72,6 +72,45 @@ fn an_attempt_that_may_still_be_written_is_awaited() {
     assert_eq!(found.iter().map(|it| it.class).collect::<Vec<_>>(), [Class::Hasty]);
 }
 
+/// Record 2 was answered 7 and proved by the 0 of record 3 (S22), behind a replacement that was refused.
+/// The log's start moves past it later: nothing that is resent then is stale.
+#[test]
+fn what_was_proved_makes_no_resend_stale() {
+    let mut watch = watch(6);
+    let alone = |id, connection, record: u64| {
+        attempt(id, connection, (0, i32::try_from(record).unwrap_or(0)), &[record])
+    };
+    delivered(&mut watch, &alone(0, 1, 0), 0);
+    assert!(watch.offered(0, &alone(1, 1, 1)).is_empty());
+    watch.ended(1, false);
+    watch.cancelled(0, 1);
+    assert!(watch.told(0, 1, Said::Unknown).is_empty());
+    watch.routed(Some(2), 0);
+    let replacement = Attempt { replacement: true, ..attempt(2, 2, (0, 1), &[2, 3]) };
+    assert!(watch.offered(0, &replacement).is_empty());
+    watch.answered(0, 2, Some(Reply::of(45)));
+    assert!(watch.offered(0, &alone(3, 2, 1)).is_empty());
+    watch.answered(0, 3, Some(Reply::appended(1)));
+    assert!(watch.committed(1, 1).is_empty());
+    assert!(watch.resolved(0, 1, Said::Delivered(Some(1))).is_empty());
+    assert!(watch.offered(0, &alone(4, 2, 2)).is_empty());
+    assert!(watch.offered(0, &alone(5, 2, 3)).is_empty());
+    watch.answered(0, 4, Some(Reply::of(7)));
+    watch.answered(0, 5, Some(Reply::appended(3)));
+    assert!(watch.committed(2, 2).is_empty() && watch.committed(3, 3).is_empty());
+    assert!(watch.told(0, 2, Said::Delivered(None)).is_empty());
+    assert!(watch.told(0, 3, Said::Delivered(Some(3))).is_empty());
+    assert!(watch.offered(0, &alone(6, 2, 4)).is_empty());
+    watch.answered(0, 6, Some(Reply { log_start: 4, ..Reply::appended(4) }));
+    assert!(watch.committed(4, 4).is_empty());
+    assert!(watch.told(0, 4, Said::Delivered(Some(4))).is_empty());
+    assert!(watch.offered(0, &alone(7, 2, 5)).is_empty());
+    watch.ended(7, false);
+    watch.routed(Some(3), 1);
+    let again = Attempt { leader_epoch: 1, ..alone(8, 3, 5) };
+    assert_eq!(watch.offered(0, &again), []);
+}
+
 /// Batches of these sizes in doubt, of which none arrived, behind one record that was delivered;
 /// their first record is revoked, and `size` others take the slot.
 fn contest(sizes: &[usize], size: usize, bend: impl FnOnce(&mut Observer)) -> Vec<Anomaly> {

@@ -192,7 +192,7 @@ impl Wire {
                 serial
             }
             Ok(None) => {
-                if attempt.replacement && self.is_stale(now) {
+                if attempt.replacement && self.resends_stale(now, ledger) {
                     found.push(convict(Class::StaleResend));
                 }
                 self.judge_new(attempt, ledger, found);
@@ -321,7 +321,7 @@ impl Wire {
         if let Some(&record) = content.records.iter().find(dead) {
             found.push(Anomaly::new(Class::SlotReused).record(record));
         }
-        if self.in_doubt(at) && self.is_stale(now) {
+        if self.in_doubt(at) && self.resends_stale(now, ledger) {
             let record = content.records.first().copied().unwrap_or_default();
             found.push(Anomaly::new(Class::StaleResend).record(record));
         }
@@ -344,12 +344,30 @@ impl Wire {
         let identity = self.current_identity();
         let may_be_resent =
             |at: &usize| self.contents[*at].1.identity == identity && self.in_doubt(*at);
-        (0..self.contents.len()).filter(may_be_resent).any(|at| {
-            let content = &self.contents[at].1;
-            content.purged
-                || self.settings.forgets(now, content.first_offer)
-                || self.settings.forgets_timestamp(now, content.max_timestamp)
-        })
+        (0..self.contents.len()).filter(may_be_resent).any(|at| self.is_aged(now, at))
+    }
+
+    /// The same where a resend is judged: what a later 0 proved is in doubt no more (S22).
+    fn resends_stale(&self, now: u64, ledger: &Ledger) -> bool {
+        let identity = self.current_identity();
+        let proved = |record: &u64| {
+            let said = ledger.resolution(*record).or_else(|| ledger.verdict(*record));
+            matches!(said, Some(Said::Delivered(_)))
+        };
+        let may_be_resent = |at: &usize| {
+            let content = &self.contents[*at].1;
+            content.identity == identity
+                && self.in_doubt(*at)
+                && !content.records.iter().all(proved)
+        };
+        (0..self.contents.len()).filter(may_be_resent).any(|at| self.is_aged(now, at))
+    }
+
+    fn is_aged(&self, now: u64, at: usize) -> bool {
+        let content = &self.contents[at].1;
+        content.purged
+            || self.settings.forgets(now, content.first_offer)
+            || self.settings.forgets_timestamp(now, content.max_timestamp)
     }
 
     fn judge_new(&self, attempt: &Attempt, ledger: &Ledger, found: &mut Vec<Anomaly>) {
