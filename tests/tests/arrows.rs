@@ -1,9 +1,12 @@
 //! Who may know whom: the arrows of ARCHITECTURE.md, held over `cargo metadata`.
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
+mod tree;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use tree::{files, root, text};
 
 /// Each crate with everything that it may depend on (not counting tests).
 const ARROWS: &[(&str, &[&str])] = &[
@@ -32,10 +35,6 @@ const OPTIONAL: &[(&str, &str, &str)] = &[(
 
 /// The simulator's broker, codec and judge must not share code with the machine that they test.
 const INDEPENDENT: &[&str] = &["broker", "codec", "serve", "judge"];
-
-fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-}
 
 fn packages() -> Vec<serde_json::Value> {
     let output = Command::new(env!("CARGO"))
@@ -93,26 +92,13 @@ fn every_crate_is_covered() {
     }
 }
 
-fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(directory).expect("a directory") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-}
-
 #[test]
 fn the_other_side_shares_no_code_with_the_machine() {
     for part in INDEPENDENT {
-        let mut files = Vec::new();
-        sources(&root().join("crates/sim/src").join(part), &mut files);
-        for file in files {
-            let text = std::fs::read_to_string(&file).expect("UTF-8");
+        for file in files(&format!("crates/sim/src/{part}"), ".rs") {
+            let source = text(&file);
             for forbidden in ["candor_core", "candor_wire", "candor_proto"] {
-                assert!(!text.contains(forbidden), "{} uses {forbidden}", file.display());
+                assert!(!source.contains(forbidden), "{file} uses {forbidden}");
             }
         }
     }
@@ -121,22 +107,19 @@ fn the_other_side_shares_no_code_with_the_machine() {
 #[test]
 fn pure_crates_are_linted_for_purity() {
     for name in ["core", "wire", "proto"] {
-        let path = root().join("crates").join(name).join("clippy.toml");
-        let text = std::fs::read_to_string(&path).expect("a lint list");
+        let path = format!("crates/{name}/clippy.toml");
+        let bans = text(&path);
         for banned in ["SystemTime::now", "Instant::now", "thread::sleep", "HashMap", "RandomState"]
         {
-            assert!(text.contains(banned), "{} does not ban {banned}", path.display());
+            assert!(bans.contains(banned), "{path} does not ban {banned}");
         }
     }
 }
 
 #[test]
 fn no_file_grows_beyond_a_reader() {
-    let mut files = Vec::new();
-    sources(&root().join("crates"), &mut files);
-    sources(&root().join("tests"), &mut files);
-    for file in files {
-        let lines = std::fs::read_to_string(&file).expect("UTF-8").lines().count();
-        assert!(lines < 800, "{} has {lines} lines", file.display());
+    for file in ["crates", "tests"].into_iter().flat_map(|top| files(top, ".rs")) {
+        let lines = text(&file).lines().count();
+        assert!(lines < 800, "{file} has {lines} lines");
     }
 }

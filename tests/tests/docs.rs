@@ -2,37 +2,15 @@
 //! and what users read of the types that they hold needs no knowledge of the rules.
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
+mod tree;
+
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use candor_proto::ErrorCode;
 use candor_sim::search::{CONTROLS, INVERSIONS};
 use candor_sim::swarm::PROFILES;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-fn text(path: &str) -> String {
-    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-/// The files of a folder, and of those in it, that end so.
-fn files(folder: &str, ending: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(root().join(folder)).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let name = path.file_name().and_then(|name| name.to_str()).expect("a plain name");
-        let here = format!("{folder}/{name}");
-        if path.is_dir() && !["target", "node_modules"].contains(&name) {
-            found.extend(files(&here, ending));
-        } else if name.ends_with(ending) {
-            found.push(here);
-        }
-    }
-    found
-}
+use tree::{files, root, text};
 
 fn documents() -> Vec<String> {
     let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];

@@ -2,19 +2,19 @@
 //! are found in the sources, so that a new one without a target fails here.
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
+mod tree;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+
+use tree::root;
 
 /// Functions that take bytes and can fail, and yet read nothing that a peer sent; each with a reason.
 const NO_PARSERS: &[(&str, &str)] = &[(
     "produce::Request::add",
     "takes a batch that we wrote, and never looks into it; the target `requests` reads it back",
 )];
-
-fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-}
 
 /// The texts below a directory, by module path.
 fn texts(directory: &Path) -> BTreeMap<String, String> {

@@ -2,6 +2,8 @@
 //! time, through the bodies that libFuzzer calls.
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
+mod tree;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::panic::catch_unwind;
@@ -10,10 +12,7 @@ use std::path::{Path, PathBuf};
 use candor_core::rules::{ConclusionFacts, Honest, Rules};
 use candor_core::{Instant, Span};
 use candor_fuzz_bodies::{Body, TARGETS, Tally, peer_under, schedule_under, seeds};
-
-fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-}
+use tree::root;
 
 fn files(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory)

@@ -2,9 +2,11 @@
 //! the home of a rule, every home exists, and so does everything that is said to hold it.
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
+mod tree;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+
+use tree::{files, text};
 
 /// Rules by letter, and how many there are of each.
 const IDS: [(char, u32); 8] =
@@ -44,16 +46,8 @@ struct Row<'a> {
 
 impl Repository {
     fn read() -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let text = |path: &str| fs::read_to_string(root.join(path)).expect(path);
-        let mut sources = BTreeMap::new();
-        for top in ["crates", "tests/tests"] {
-            collect(&root.join(top), &mut |path| {
-                let name = path.strip_prefix(&root).expect("below the root");
-                let name = name.to_str().expect("a plain name").to_owned();
-                sources.insert(name, fs::read_to_string(&path).expect("a source"));
-            });
-        }
+        let paths = ["crates", "tests/tests"].into_iter().flat_map(|top| files(top, ".rs"));
+        let sources: BTreeMap<_, _> = paths.map(|path| (path.clone(), text(&path))).collect();
         let others = ["ARCHITECTURE.md", "docs/verification.md", "docs/replays.md"].map(text);
         let tests = sources.values().flat_map(|source| tests(source)).collect();
         Self {
@@ -248,19 +242,6 @@ impl Repository {
             if !exists {
                 errors.push(format!("{id}: {name} holds nothing"));
             }
-        }
-    }
-}
-
-fn collect(directory: &Path, on: &mut impl FnMut(PathBuf)) {
-    for entry in fs::read_dir(directory).expect("a directory") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            if path.file_name().is_some_and(|name| name != "target") {
-                collect(&path, on);
-            }
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
-            on(path);
         }
     }
 }
