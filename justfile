@@ -41,8 +41,8 @@ search SCOPE="any-fault":
 search-wide:
     cargo run --release -p candor-cli -- sim search --size wide
 
-# The exhaustive search in all scopes, `four-batches` among them. How long it takes is in
-# docs/verification.md.
+# The exhaustive search in all scopes, `four-batches` among them. Their sizes, as far as they were
+# measured, are in docs/verification.md.
 search-nightly:
     nice -n 10 cargo run --release -p candor-cli -- sim search --size night
 
@@ -55,7 +55,7 @@ replay FILE="crates/sim/replays" *ARGS:
 swarm *ARGS:
     cargo run --release -p candor-cli -- sim swarm {{ARGS}}
 
-# Every planted bug has to be found, and the tables of the rules have to be true; minutes.
+# Every planted bug has to be found, and the tables of the rules have to be true: half a minute behind `just test`.
 verify:
     cargo test --workspace --test traces --test planted --test inversions --test replays --test swarm
     cargo test --workspace --test rules_table --test docs
