@@ -26,6 +26,17 @@ struct Fate {
     resolution: Option<Resolution>,
 }
 
+impl Fate {
+    /// Nothing more is to be said of it.
+    fn is_settled(&self) -> bool {
+        match self.verdict {
+            None => false,
+            Some(Verdict::Unknown(_)) => self.resolution.is_some(),
+            Some(Verdict::Delivered { .. } | Verdict::NotDelivered(_)) => true,
+        }
+    }
+}
+
 struct World {
     start: Start,
     lane: Lane<Counted>,
@@ -387,18 +398,12 @@ impl World {
         }
     }
 
-    fn cancel(&mut self, back: u8) {
+    /// Cancels or revokes the record so many before the newest.
+    fn take_back(&mut self, back: u8, event: fn(Ticket) -> Event<'static, Counted>) {
         let Some(ticket) = self.fates.len().checked_sub(1 + usize::from(back)) else { return };
         let fate = &mut self.fates[ticket];
         fate.deadline = fate.deadline.min(self.now);
-        self.tell(Event::Cancel(Ticket(ticket as u64)));
-    }
-
-    fn revoke(&mut self, back: u8) {
-        let Some(ticket) = self.fates.len().checked_sub(1 + usize::from(back)) else { return };
-        let fate = &mut self.fates[ticket];
-        fate.deadline = fate.deadline.min(self.now);
-        self.tell(Event::Revoke(Ticket(ticket as u64)));
+        self.tell(event(Ticket(ticket as u64)));
     }
 
     /// What is under way is lost, and the oldest record in doubt, or one behind it, is revoked;
@@ -410,13 +415,9 @@ impl World {
         self.burst(2);
         self.new_route(true, end_old);
         [newer, 30_000].into_iter().for_each(|deadline| self.append(deadline, true, false));
-        let lives = |fate: &Fate| match fate.verdict {
-            None => true,
-            Some(Verdict::Unknown(_)) => fate.resolution.is_none(),
-            Some(Verdict::Delivered { .. } | Verdict::NotDelivered(_)) => false,
-        };
-        let oldest = self.fates.iter().position(lives).unwrap_or(0);
-        self.revoke((self.fates.len() - oldest).saturating_sub(1 + usize::from(behind / 4)) as u8);
+        let oldest = self.fates.iter().position(|fate| !fate.is_settled()).unwrap_or(0);
+        let back = (self.fates.len() - oldest).saturating_sub(1 + usize::from(behind / 4));
+        self.take_back(back as u8, Event::Revoke);
         self.poll();
         self.now += 2_000;
         self.poll();
@@ -492,13 +493,8 @@ impl World {
 
     fn forget(&mut self) {
         let sent = |ticket: u16| self.frames.iter().any(|f| f.records.contains(&ticket));
-        let settled = |fate: &Fate| match fate.verdict {
-            None => false,
-            Some(Verdict::Unknown(_)) => fate.resolution.is_some(),
-            Some(Verdict::Delivered { .. } | Verdict::NotDelivered(_)) => true,
-        };
         let quiet = self.frames.iter().all(|f| f.told && f.answer.is_some())
-            && (0u16..).zip(&self.fates).all(|(t, fate)| settled(fate) || !sent(t));
+            && (0u16..).zip(&self.fates).all(|(t, fate)| fate.is_settled() || !sent(t));
         if quiet {
             self.purge();
             self.broker.producers.clear();
@@ -523,8 +519,8 @@ impl World {
             Step::Append { deadline, flush, old } => {
                 self.append(deadline, flush, old && self.start.old);
             }
-            Step::Cancel(back) => self.cancel(back),
-            Step::Revoke(back) => self.revoke(back),
+            Step::Cancel(back) => self.take_back(back, Event::Cancel),
+            Step::Revoke(back) => self.take_back(back, Event::Revoke),
             Step::Contest { behind, end_old, newer } => self.contest(behind, end_old, newer),
             Step::Abandon => {
                 self.abandoned = true;

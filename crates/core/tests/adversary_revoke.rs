@@ -9,7 +9,7 @@ use std::cell::Cell;
 use candor_core::rules::{CutFacts, Honest, Rules};
 use candor_core::testing::Counted;
 use candor_core::*;
-use play::{MINUTE, Play};
+use play::{MINUTE, Play, preset};
 
 /// What stands behind a head in doubt.
 struct Behind {
@@ -38,6 +38,22 @@ fn contested_behind() -> (Play, Behind) {
     play.error(asked, 45);
     let contest = play.contest(revoked);
     (play, Behind { head, late, revoked, kept, lost, contest })
+}
+
+/// A record that is revoked, a pair behind it whose batch was refused, and the replacement that
+/// carries the pair.
+fn contested_by_a_pair() -> (Play, u64, [u64; 2], Offer<Counted>) {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (revoked, lost) = play.append_and_offer(10 * MINUTE);
+    let pair = [0, 1].map(|_| play.join(play.now as i64, 10 * MINUTE));
+    play.flush();
+    let second = play.offer();
+    play.error(lost, 7);
+    play.error(second, 19);
+    let contest = play.contest(revoked);
+    assert_eq!(contest.batch.records(), pair.map(|ticket| ticket as u16));
+    (play, revoked, pair, contest)
 }
 
 /// D3, C: B2 was refused, and one of its records was told so while a replacement that does not
@@ -180,16 +196,7 @@ fn a_replacement_does_not_outlive_a_batch_that_gave_up_its_slot() {
 /// The same, the code being permanent: its records would be told `NotDelivered` and be written.
 #[test]
 fn a_replacement_does_not_carry_what_was_told_not_delivered() {
-    let mut play = Play::new();
-    play.open_gate(10);
-    let (revoked, lost) = play.append_and_offer(10 * MINUTE);
-    let pair = [0, 1].map(|_| play.join(play.now as i64, 10 * MINUTE));
-    play.flush();
-    let second = play.offer();
-    play.error(lost, 7);
-    play.error(second, 19);
-    let contest = play.contest(revoked);
-    assert_eq!(contest.batch.records(), pair.map(|ticket| ticket as u16));
+    let (mut play, revoked, pair, contest) = contested_by_a_pair();
     // Its answer is late; the batches themselves are asked, and refused for good.
     play.next_route();
     let again = play.offer_again();
@@ -250,16 +257,7 @@ fn facts_name_the_replacement_where_nothing_else_is_in_doubt() {
 /// for a verdict: with the abandon it would be `Unknown` long before its time is up.
 #[test]
 fn a_replacement_in_doubt_with_live_records_is_not_abandoned() {
-    let mut play = Play::new();
-    play.open_gate(10);
-    let (revoked, lost) = play.append_and_offer(10 * MINUTE);
-    let pair = [0, 1].map(|_| play.join(play.now as i64, 10 * MINUTE));
-    play.flush();
-    let second = play.offer();
-    play.error(lost, 7);
-    play.error(second, 19);
-    let contest = play.contest(revoked);
-    assert_eq!(contest.batch.records(), pair.map(|ticket| ticket as u16));
+    let (mut play, _, pair, contest) = contested_by_a_pair();
     play.lose(contest.attempt);
     play.append(10 * MINUTE);
     play.next_route();
@@ -367,14 +365,8 @@ impl Rules for Counting {
 fn sizes_are_looked_at_once_for_an_offer() {
     let now = Instant::from_millis(1_700_000_000_000);
     let later = now + Span::from_secs(2);
-    let id = ProducerId::new(7).unwrap();
-    let preset = testing::Preset {
-        identity: Identity { id, epoch: ProducerEpoch::new(3).unwrap() },
-        next: Sequence::new(40).unwrap(),
-        last_acknowledged: Offset::new(9).unwrap(),
-    };
     let config = LaneConfig { batch_size: usize::MAX, ..LaneConfig::default() };
-    let mut lane = Lane::<Counted, Counting>::preset(config, now, preset);
+    let mut lane = Lane::<Counted, Counting>::preset(config, now, preset(3));
     lane.handle(now, Event::Leader { route: Some(RouteId(1)), epoch: LeaderEpoch(1) }).unwrap();
     for ticket in 0..4_000 {
         let (deadline, timestamp) = (now + Span::from_secs(600), now.as_millis());

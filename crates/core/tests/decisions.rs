@@ -22,4 +22,9 @@ fn answers<const N: usize>() -> impl Iterator<Item = [bool; N]> {
     (0..1_u32 << N).map(|bits| std::array::from_fn(|index| bits >> index & 1 == 1))
 }
 
+/// The answers with which a decision says yes.
+fn yes<const N: usize>(decision: impl Fn([bool; N]) -> bool) -> Vec<[bool; N]> {
+    answers().filter(|answer| decision(*answer)).collect()
+}
+
 const STANDINGS: [Standing; 2] = [Standing::Refused, Standing::InDoubt];

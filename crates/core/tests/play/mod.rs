@@ -9,6 +9,16 @@ use candor_core::*;
 
 pub(crate) const MINUTE: u64 = 60_000;
 
+/// At sequence 40 of this epoch, offset 9 being the last one acknowledged.
+pub(crate) fn preset(epoch: i16) -> Preset {
+    let id = ProducerId::new(7).unwrap();
+    Preset {
+        identity: Identity { id, epoch: ProducerEpoch::new(epoch).unwrap() },
+        next: Sequence::new(40).unwrap(),
+        last_acknowledged: Offset::new(9).unwrap(),
+    }
+}
+
 /// A lane, and everything that it said.
 pub(crate) struct Play {
     pub(crate) lane: Lane<Counted>,
@@ -19,7 +29,6 @@ pub(crate) struct Play {
     pub(crate) verdicts: BTreeMap<u64, Verdict>,
     pub(crate) resolutions: BTreeMap<u64, Resolution>,
     pub(crate) notices: Vec<Notice>,
-    pub(crate) questions: Vec<Action>,
 }
 
 impl Play {
@@ -30,14 +39,8 @@ impl Play {
 
     pub(crate) fn with(config: LaneConfig, epoch: i16) -> Self {
         let now = 1_700_000_000_000;
-        let id = ProducerId::new(7).unwrap();
-        let preset = Preset {
-            identity: Identity { id, epoch: ProducerEpoch::new(epoch).unwrap() },
-            next: Sequence::new(40).unwrap(),
-            last_acknowledged: Offset::new(9).unwrap(),
-        };
         let mut play = Self {
-            lane: Lane::preset(config, Instant::from_millis(now), preset),
+            lane: Lane::preset(config, Instant::from_millis(now), preset(epoch)),
             now,
             route: 0,
             epoch: 1,
@@ -45,7 +48,6 @@ impl Play {
             verdicts: BTreeMap::new(),
             resolutions: BTreeMap::new(),
             notices: Vec::new(),
-            questions: Vec::new(),
         };
         play.next_route();
         play
@@ -73,7 +75,7 @@ impl Play {
                     }
                 }
                 Action::Notice(notice) => self.notices.push(notice),
-                Action::NeedIdentity | Action::NeedLeader => self.questions.push(action),
+                Action::NeedIdentity | Action::NeedLeader => {}
             }
         }
     }
