@@ -15,8 +15,8 @@ fn size(world: &World) -> usize {
 }
 
 /// Does it a few times, and then many times: the size must not follow.
-fn grows(mut again: impl FnMut(&mut World, u64), partitions: i32) -> (usize, usize) {
-    let mut world: World = World::warm(&config(), Cluster::new(2, partitions));
+fn grows(mut again: impl FnMut(&mut World, u64)) -> (usize, usize) {
+    let mut world: World = World::warm(&config(), Cluster::new(2, 2));
     let mut sizes = [0; 2];
     let mut n = 0;
     for (size_then, times) in sizes.iter_mut().zip([30, 270]) {
@@ -35,7 +35,7 @@ fn grows(mut again: impl FnMut(&mut World, u64), partitions: i32) -> (usize, usi
 
 #[track_caller]
 fn assert_still(again: impl FnMut(&mut World, u64)) {
-    let (few, many) = grows(again, 2);
+    let (few, many) = grows(again);
     assert!(many < few + few / 10, "{few} bytes after 30, {many} after 300");
 }
 
@@ -111,26 +111,20 @@ fn brokers_that_move_leave_nothing_behind() {
 
 #[test]
 fn expired_records_of_topics_that_do_not_exist_cost_little() {
-    let (few, many) = grows(
-        |world, n| {
-            let name = format!("none-{n}");
-            world.send(Record::to(name).deadline(Duration::from_millis(300)).value("x"));
-            world.run(ms(400));
-        },
-        2,
-    );
+    let (few, many) = grows(|world, n| {
+        let name = format!("none-{n}");
+        world.send(Record::to(name).deadline(Duration::from_millis(300)).value("x"));
+        world.run(ms(400));
+    });
     assert!(many - few < 270 * 400, "{few} bytes after 30, {many} after 300");
 }
 
 #[test]
 fn topics_made_anew_leave_little_behind() {
-    let (few, many) = grows(
-        |world, n| {
-            world.cluster.create("t", (n % 250) as u8 + 2, 2);
-            world.say("x");
-            world.run(ms(3_000));
-        },
-        2,
-    );
+    let (few, many) = grows(|world, n| {
+        world.cluster.create("t", (n % 250) as u8 + 2, 2);
+        world.say("x");
+        world.run(ms(3_000));
+    });
     assert!(many - few < 270 * 100, "{few} bytes after 30, {many} after 300");
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod adversary;
+mod dice;
 
 use core::time::Duration;
 
@@ -12,6 +13,7 @@ use adversary::judge::judge;
 use adversary::{START, Sent, World};
 use candor_core::{Proof, Resolution, Ticket, Verdict};
 use candor_proto::{Config, Notice};
+use dice::Dice;
 
 const MS: u64 = 1_000;
 const SECOND: u64 = 1_000 * MS;
@@ -19,22 +21,7 @@ const SECOND: u64 = 1_000 * MS;
 /// Bytes of the table of tickets when nothing is in it.
 const PAGE: usize = 3_136;
 
-/// SplitMix64.
-struct Dice(u64);
-
 impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
     fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
     }

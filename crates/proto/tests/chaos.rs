@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod dice;
 mod support;
 
 use core::time::Duration;
@@ -10,20 +11,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use candor_core::{Proof, Resolution, RouteId, Ticket, Verdict};
 use candor_proto::{Config, Handed, Input, Loss, Output, Producer, Record};
+use dice::Dice;
 use support::{Cluster, START, Script, World, config, ms};
 
-/// SplitMix64.
-struct Dice(u64);
-
 impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
-    }
-
     fn script(&mut self) -> Script {
         match self.below(16) {
             0 => Script::Swallow,

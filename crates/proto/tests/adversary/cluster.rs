@@ -3,24 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use candor_wire::BatchReader;
-use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::metadata_response::{
-    MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+    MetadataResponsePartition, MetadataResponseTopic,
 };
-use kafka_protocol::messages::produce_response::{
-    LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse, TopicProduceResponse,
-};
+use kafka_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
 use kafka_protocol::messages::{
-    ApiVersionsRequest, ApiVersionsResponse, BrokerId, InitProducerIdResponse, MetadataRequest,
-    MetadataResponse, ProduceRequest, ProduceResponse, ProducerId, ResponseHeader, TopicName,
+    ApiVersionsRequest, BrokerId, MetadataRequest, MetadataResponse, ProduceRequest,
+    ProduceResponse, TopicName,
 };
-use kafka_protocol::protocol::{
-    Decodable, Encodable, HeaderVersion, StrBytes, decode_request_header_from_buffer,
-};
+use kafka_protocol::protocol::{Decodable, decode_request_header_from_buffer};
 
 use super::log::{Entry, Log, Said};
+use super::speech::{frame, hint, listener, producer_id, text, topic_id, versions};
 
 pub const NODES: i32 = 3;
 
@@ -49,11 +45,11 @@ type Snapshot = BTreeMap<String, (u8, Vec<(i32, i32)>)>;
 pub enum Trouble {
     /// Refused before the append.
     Before(i16),
-    /// Handled, and answered with this code, whatever it was.
+    /// Answered with this code, if it was appended.
     After(i16),
-    /// Handled, and left out of the answer.
+    /// Left out of the answer, if it was appended.
     Missing,
-    /// Handled, and answered twice in the same words.
+    /// Answered twice in the same words, if it was appended.
     Twice,
     /// Refused with 6 and a true hint (if the node does not lead).
     Hint,
@@ -66,9 +62,8 @@ struct Item {
     index: i32,
     said: (i16, i64),
     waits: Option<(String, i64)>,
-    after: Option<i16>,
-    missing: bool,
-    twice: bool,
+    /// What befalls the answer to what was appended.
+    trouble: Option<Trouble>,
     hint: Option<(i32, i32)>,
 }
 
@@ -93,6 +88,11 @@ pub struct Channel {
 impl Channel {
     pub fn new(node: i32, requests: VecDeque<Bytes>) -> Self {
         Self { node, requests, pending: None }
+    }
+
+    /// When its request is answered at the latest.
+    pub fn due(&self) -> Option<u64> {
+        self.pending.as_ref().map(|pending| pending.until)
     }
 }
 
@@ -119,28 +119,10 @@ pub struct Cluster {
     next_id: u8,
 }
 
-fn text(text: &str) -> StrBytes {
-    StrBytes::from_string(text.to_owned())
-}
-
-fn frame<T: Encodable + HeaderVersion>(response: &T, version: i16, correlation: i32) -> Bytes {
-    let mut body = BytesMut::new();
-    let header = ResponseHeader::default().with_correlation_id(correlation);
-    header.encode(&mut body, T::header_version(version)).unwrap();
-    response.encode(&mut body, version).unwrap();
-    let mut frame = BytesMut::from(&(body.len() as u32).to_be_bytes()[..]);
-    frame.extend_from_slice(&body);
-    frame.freeze()
-}
-
 /// Fields of a future that nobody knows yet.
 fn unknown_tags(flexible: bool) -> BTreeMap<i32, Bytes> {
     let tags = [(77, Bytes::from_static(b"later")), (4_000, Bytes::new())];
     tags.into_iter().filter(|_| flexible).collect()
-}
-
-fn topic_id(id: u8) -> String {
-    format!("{id:02x}000000-0000-0000-0000-000000000001")
 }
 
 impl Cluster {
@@ -246,11 +228,6 @@ impl Cluster {
         Some(self.answer(&pending))
     }
 
-    /// When the channel's request is answered at the latest.
-    pub fn due(channel: &Channel) -> Option<u64> {
-        channel.pending.as_ref().map(|pending| pending.until)
-    }
-
     fn begin(&mut self, node: i32, mut frame: Bytes, now: u64) -> Result<Bytes, Box<Pending>> {
         let header = decode_request_header_from_buffer(&mut frame).unwrap();
         let (version, correlation) = (header.request_api_version, header.correlation_id);
@@ -277,23 +254,13 @@ impl Cluster {
     fn versions(&self, version: i16, correlation: i32, error: i16) -> Bytes {
         let (produce, metadata) = self.versions;
         let ours = [(0, 3, produce), (3, 4, metadata), (18, 0, 4), (22, 0, 4)];
-        let keys = ours.map(|(key, min, max)| {
-            ApiVersion::default().with_api_key(key).with_min_version(min).with_max_version(max)
-        });
-        let response =
-            ApiVersionsResponse::default().with_error_code(error).with_api_keys(keys.into());
-        frame(&response, version, correlation)
+        frame(&versions(ours, error), version, correlation)
     }
 
     fn producer_id(&mut self, version: i16, correlation: i32) -> Bytes {
         let error = self.init_errors.pop_front().unwrap_or(0);
         self.next_pid += 1;
-        let (id, epoch) = if error == 0 { (self.next_pid, 0) } else { (-1, -1) };
-        let response = InitProducerIdResponse::default()
-            .with_error_code(error)
-            .with_throttle_time_ms(self.throttle_ms)
-            .with_producer_id(ProducerId(id))
-            .with_producer_epoch(epoch);
+        let response = producer_id(self.next_pid, error).with_throttle_time_ms(self.throttle_ms);
         frame(&response, version, correlation)
     }
 
@@ -328,12 +295,8 @@ impl Cluster {
                 _ => described,
             }
         });
-        let brokers = (1..=NODES).filter(|_| !self.forgetful.contains(&node)).map(|node| {
-            MetadataResponseBroker::default()
-                .with_node_id(BrokerId(node))
-                .with_host(text(&format!("b{node}")))
-                .with_port(self.port)
-        });
+        let named = if self.forgetful.contains(&node) { 0 } else { NODES };
+        let brokers = (1..=named).map(|node| listener(node, self.port));
         let response = MetadataResponse::default()
             .with_unknown_tagged_fields(unknown_tags(version >= 9))
             .with_brokers(brokers.collect())
@@ -384,9 +347,7 @@ impl Cluster {
             index,
             said: (code, -1),
             waits: None,
-            after: None,
-            missing: false,
-            twice: false,
+            trouble: None,
             hint: None,
         };
         let trouble = self.trouble.pop_front();
@@ -421,13 +382,7 @@ impl Cluster {
             Said::Code(code) => return said(code),
             Said::Appended(offset) => Some((name.to_owned(), offset)),
         };
-        let after = match trouble {
-            Some(Trouble::After(code)) => Some(code),
-            Some(_) | None => None,
-        };
-        let missing = matches!(trouble, Some(Trouble::Missing));
-        let twice = matches!(trouble, Some(Trouble::Twice));
-        Item { waits, after, missing, twice, ..said(0) }
+        Item { waits, trouble, ..said(0) }
     }
 
     fn answer(&self, pending: &Pending) -> Bytes {
@@ -436,9 +391,13 @@ impl Cluster {
         let mut responses = Vec::new();
         for (at, topic) in request.topic_data.iter().enumerate() {
             let mut answers = Vec::new();
-            for item in items.iter().filter(|item| item.topic == at && !item.missing) {
+            for item in items.iter().filter(|item| item.topic == at) {
                 let (code, offset) = item.said;
-                let code = item.after.unwrap_or(code);
+                let code = match item.trouble {
+                    Some(Trouble::Missing) => continue,
+                    Some(Trouble::After(code)) => code,
+                    Some(Trouble::Before(_) | Trouble::Twice | Trouble::Hint) | None => code,
+                };
                 let mut answer = PartitionProduceResponse::default()
                     .with_index(item.index)
                     .with_unknown_tagged_fields(unknown_tags(*version >= 9))
@@ -447,17 +406,11 @@ impl Cluster {
                     .with_log_append_time_ms(-1)
                     .with_log_start_offset(if code == 0 && *version >= 5 { 0 } else { -1 });
                 if let Some((node, epoch)) = item.hint {
-                    let hint = LeaderIdAndEpoch::default()
-                        .with_leader_id(BrokerId(node))
-                        .with_leader_epoch(epoch);
-                    answer = answer.with_current_leader(hint);
-                    let endpoint = NodeEndpoint::default()
-                        .with_node_id(BrokerId(node))
-                        .with_host(text(&format!("b{node}")))
-                        .with_port(9092);
+                    let (leader, endpoint) = hint(node, epoch);
+                    answer = answer.with_current_leader(leader);
                     endpoints.push(endpoint);
                 }
-                if item.twice {
+                if let Some(Trouble::Twice) = item.trouble {
                     answers.push(answer.clone());
                 }
                 answers.push(answer);

@@ -1,16 +1,18 @@
 //! A producer among truthful brokers, a network that delays, and a driver that may be slow; and a
 //! ledger that is kept apart from all of them.
 
-#![allow(unreachable_pub, dead_code, reason = "a test's own helpers")]
+#![allow(unreachable_pub, reason = "a test's own helpers")]
 
 pub mod cluster;
 pub mod judge;
 pub mod log;
+#[path = "../speech/mod.rs"]
+mod speech;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::{Bytes, BytesMut};
-use candor_core::{Instant, Resolution, RouteId, Span, Ticket, Verdict};
+use candor_core::{Instant, Resolution, RouteId, Ticket, Verdict};
 use candor_proto::{Config, FlushId, Handed, Input, Loss, Notice, Output, Producer, Record};
 
 use cluster::{Channel, Cluster, NODES};
@@ -162,7 +164,6 @@ impl World {
         self.due.insert((sent.deadline, ticket));
     }
 
-    /// Whether a topic is written to by other names than its own.
     pub fn close(&mut self, within: u64) {
         let deadline = self.now.saturating_add(within);
         self.producer.close(self.at(), Instant::from_micros(deadline));
@@ -373,7 +374,7 @@ impl World {
         let end = self.now + span;
         loop {
             self.settle();
-            let brokers = self.links.values().filter_map(|link| Cluster::due(&link.channel));
+            let brokers = self.links.values().filter_map(|link| link.channel.due());
             let wake = self.producer.deadline().map(|deadline| deadline.at.as_micros());
             match brokers.chain(wake).filter(|at| *at > self.now).min() {
                 Some(at) if at <= end => self.now = at,
@@ -428,8 +429,4 @@ impl World {
         }
         (1..=NODES).for_each(|node| self.cut(node, true, true));
     }
-}
-
-pub fn span(micros: u64) -> Span {
-    Span::from_micros(micros)
 }

@@ -5,21 +5,20 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Bytes, BytesMut};
 use candor_wire::BatchReader;
-use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::metadata_response::{
-    MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+    MetadataResponsePartition, MetadataResponseTopic,
 };
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::produce_response::{
     LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse, TopicProduceResponse,
 };
 use kafka_protocol::messages::{
-    ApiVersionsRequest, ApiVersionsResponse, BrokerId, InitProducerIdResponse, MetadataRequest,
-    MetadataResponse, ProduceRequest, ProduceResponse, ProducerId, ResponseHeader, TopicName,
+    ApiVersionsRequest, BrokerId, MetadataRequest, MetadataResponse, ProduceRequest,
+    ProduceResponse, TopicName,
 };
-use kafka_protocol::protocol::{
-    Decodable, Encodable, HeaderVersion, StrBytes, decode_request_header_from_buffer,
-};
+use kafka_protocol::protocol::{Decodable, decode_request_header_from_buffer};
+
+use super::speech::{frame, hint, listener, producer_id, text, topic_id, versions};
 
 /// What happens to a Produce request, instead of an honest answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,24 +115,6 @@ pub struct Reaction {
     pub cut: bool,
 }
 
-fn text(text: &str) -> StrBytes {
-    StrBytes::from_string(text.to_owned())
-}
-
-fn topic_id(byte: u8) -> String {
-    format!("{byte:02x}000000-0000-0000-0000-000000000001")
-}
-
-fn frame<T: Encodable + HeaderVersion>(response: &T, version: i16, correlation: i32) -> Bytes {
-    let mut body = BytesMut::new();
-    let header = ResponseHeader::default().with_correlation_id(correlation);
-    header.encode(&mut body, T::header_version(version)).unwrap();
-    response.encode(&mut body, version).unwrap();
-    let mut frame = BytesMut::from(&(body.len() as u32).to_be_bytes()[..]);
-    frame.extend_from_slice(&body);
-    frame.freeze()
-}
-
 impl Cluster {
     /// Nodes 1.. on `b1:9092`.., and one topic `t` of so many partitions, led in turn.
     pub fn new(nodes: i32, partitions: i32) -> Self {
@@ -206,12 +187,8 @@ impl Cluster {
     }
 
     fn versions_reply(&self, version: i16, correlation: i32, error: i16) -> Bytes {
-        let keys = self.versions.iter().map(|(key, (min, max))| {
-            ApiVersion::default().with_api_key(*key).with_min_version(*min).with_max_version(*max)
-        });
-        let response =
-            ApiVersionsResponse::default().with_error_code(error).with_api_keys(keys.collect());
-        frame(&response, version, correlation)
+        let keys = self.versions.iter().map(|(key, (min, max))| (*key, *min, *max));
+        frame(&versions(keys, error), version, correlation)
     }
 
     fn metadata(
@@ -229,12 +206,7 @@ impl Cluster {
             .collect();
         let topics = names.iter().map(|name| self.describe(node, name, version)).collect();
         self.metadata_requests.push(names);
-        let brokers = self.nodes.iter().map(|node| {
-            MetadataResponseBroker::default()
-                .with_node_id(BrokerId(*node))
-                .with_host(text(&format!("b{node}")))
-                .with_port(self.port)
-        });
+        let brokers = self.nodes.iter().map(|node| listener(*node, self.port));
         let response = MetadataResponse::default()
             .with_brokers(brokers.collect())
             .with_cluster_id((version >= 2).then(|| text(&self.id)))
@@ -267,12 +239,7 @@ impl Cluster {
         self.id_requests += 1;
         let error = self.init_errors.pop_front().unwrap_or(0);
         self.next_id += i64::from(!self.same_id);
-        let (id, epoch) = if error == 0 { (self.next_id, 0) } else { (-1, -1) };
-        let response = InitProducerIdResponse::default()
-            .with_error_code(error)
-            .with_producer_id(ProducerId(id))
-            .with_producer_epoch(epoch);
-        frame(&response, version, correlation)
+        frame(&producer_id(self.next_id, error), version, correlation)
     }
 
     fn produce(
@@ -285,13 +252,17 @@ impl Cluster {
         assert_eq!(request.acks, -1);
         let script = self.script.pop_front().unwrap_or(Script::Honest);
         let mut seen = Seen { node, version, timeout_ms: request.timeout_ms, batches: Vec::new() };
+        let hinted = hinted(&script, version);
         let mut responses = Vec::new();
         for topic in &request.topic_data {
             let name = self.topic_name(topic, version);
             let mut answers = Vec::new();
             for data in &topic.partition_data {
                 let answer = self.answer(node, name.as_deref(), data, &script, &mut seen);
-                answers.push(hinting(answer, &script, version));
+                answers.push(match &hinted {
+                    Some((leader, _)) => answer.with_current_leader(leader.clone()),
+                    None => answer,
+                });
             }
             bend(&script, &mut answers);
             let response = TopicProduceResponse::default()
@@ -304,7 +275,7 @@ impl Cluster {
         let response = ProduceResponse::default()
             .with_responses(responses)
             .with_throttle_time_ms(self.throttle_ms)
-            .with_node_endpoints(endpoints(&script, version));
+            .with_node_endpoints(hinted.into_iter().map(|(_, endpoint)| endpoint).collect());
         let silent = matches!(script, Script::Swallow | Script::Ignore | Script::AppendAndCut);
         let wrong = i32::from(script == Script::WrongCorrelation);
         let reply = if script == Script::Garbage {
@@ -448,26 +419,9 @@ fn bend(script: &Script, answers: &mut Vec<PartitionProduceResponse>) {
 }
 
 /// Who leads now, where the version can say it.
-fn hinting(
-    answer: PartitionProduceResponse,
-    script: &Script,
-    version: i16,
-) -> PartitionProduceResponse {
-    let Script::Moved(node, epoch) = script else { return answer };
-    if version < 10 {
-        return answer;
-    }
-    let hint = LeaderIdAndEpoch::default().with_leader_id(BrokerId(*node));
-    answer.with_current_leader(hint.with_leader_epoch(*epoch))
-}
-
-fn endpoints(script: &Script, version: i16) -> Vec<NodeEndpoint> {
-    let Script::Moved(node, _) = script else { return Vec::new() };
-    let endpoint = NodeEndpoint::default()
-        .with_node_id(BrokerId(*node))
-        .with_host(text(&format!("b{node}")))
-        .with_port(9092);
-    if version < 10 { Vec::new() } else { vec![endpoint] }
+fn hinted(script: &Script, version: i16) -> Option<(LeaderIdAndEpoch, NodeEndpoint)> {
+    let Script::Moved(node, epoch) = script else { return None };
+    (version >= 10).then(|| hint(*node, *epoch))
 }
 
 /// A frame that says to be an answer, and is none.

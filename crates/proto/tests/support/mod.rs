@@ -5,6 +5,8 @@
 
 pub mod broker;
 pub mod scenarios;
+#[path = "../speech/mod.rs"]
+mod speech;
 
 use std::collections::{BTreeMap, BTreeSet};
 
