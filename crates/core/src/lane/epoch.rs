@@ -130,7 +130,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         for (position, slot) in self.span.drain() {
             match slot {
                 Slot::Vacated { kept, .. } => back.extend(kept),
-                Slot::Written { base, count } => self.memory.leave_behind(base, count),
+                Slot::Written { base, count } => self.memory.reach.extend(base, count),
                 Slot::Overtaken | Slot::Replacement(_) => {}
                 Slot::Unsettled(batch) => {
                     let behind = lowest.is_some_and(|lowest| lowest < position);

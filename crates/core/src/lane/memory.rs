@@ -19,12 +19,29 @@ pub(super) struct Memory {
     log_start: Option<Offset>,
     /// S22: the oldest batch of this epoch whose 0 came while *known* has held since.
     established: Option<Position>,
-    /// S13: where the newest written batch that left the span ended.
-    pub(super) baseline: Option<Offset>,
-    /// S13: records behind it that were concluded written.
-    pub(super) concluded: u64,
+    /// S13: how far what left the span reaches.
+    pub(super) reach: Reach,
     /// Counts logs: an answer from before K6 or S18 is not compared with what came after.
     pub(super) log: u32,
+}
+
+/// S13: how far written batches reach in the log, as far as it is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reach {
+    /// Where the newest one with an offset ended.
+    pub(super) end: Option<Offset>,
+    /// Records behind it that were concluded written.
+    pub(super) concluded: u64,
+}
+
+impl Reach {
+    /// Behind them, another one was written.
+    pub(super) fn extend(&mut self, base: Option<Offset>, count: u32) {
+        match base {
+            Some(base) => *self = Self { end: Some(base.after(count)), concluded: 0 },
+            None => self.concluded = self.concluded.saturating_add(count.into()),
+        }
+    }
 }
 
 /// When memory is asked, and what was in doubt then.
@@ -61,8 +78,7 @@ impl Memory {
             last_acknowledged: None,
             log_start: None,
             established: None,
-            baseline: None,
-            concluded: 0,
+            reach: Reach { end: None, concluded: 0 },
             log: 0,
         }
     }
@@ -73,7 +89,7 @@ impl Memory {
             last_zero: Some(now),
             newest: Some((Position(0), timestamp)),
             last_acknowledged: Some(last),
-            baseline: Some(last.after(1)),
+            reach: Reach { end: Some(last.after(1)), concluded: 0 },
             ..Self::new()
         }
     }
@@ -174,17 +190,6 @@ impl Memory {
         self.log_append_time = log_append_time >= 0;
     }
 
-    /// S13: a written batch left the span.
-    pub(super) fn leave_behind(&mut self, base: Option<Offset>, count: u32) {
-        match base {
-            Some(base) => {
-                self.baseline = Some(base.after(count));
-                self.concluded = 0;
-            }
-            None => self.concluded = self.concluded.saturating_add(count.into()),
-        }
-    }
-
     /// S8: another epoch.
     pub(super) fn new_identity(&mut self) {
         self.established = None;
@@ -194,8 +199,7 @@ impl Memory {
     pub(super) fn forget_log(&mut self) {
         self.last_acknowledged = None;
         self.log_start = None;
-        self.baseline = None;
-        self.concluded = 0;
+        self.reach = Reach::default();
         self.established = None;
         self.log += 1;
     }
@@ -207,8 +211,8 @@ impl Memory {
         word(u64::from(self.log_append_time));
         word(offset_word(self.last_acknowledged));
         word(offset_word(self.log_start));
-        word(offset_word(self.baseline));
-        word(self.concluded);
+        word(offset_word(self.reach.end));
+        word(self.reach.concluded);
     }
 }
 

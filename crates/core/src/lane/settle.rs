@@ -1,6 +1,7 @@
 //! What a 0 settles: its batch, those before it (S22), the gate, the lane's memory.
 
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use crate::action::{Notice, Outcome, Settled, Told};
 use crate::ids::Offset;
@@ -14,7 +15,7 @@ use crate::verdict::Proof;
 use super::attempt::{Attempt, Passage};
 use super::batch::Retry;
 use super::gate::Gate;
-use super::memory::Acknowledged;
+use super::memory::{Acknowledged, Reach};
 use super::span::{Position, Slot};
 use super::{Adopted, Holding, Lane};
 
@@ -111,27 +112,22 @@ impl<P: Payload, R: Rules> Lane<P, R> {
                 None
             }
         };
-        let mut bounds = Bounds {
-            previous_end: self.memory.baseline,
-            room_before: self.memory.concluded,
-            ..Bounds::default()
-        };
+        let (mut before, mut next_base, mut room_behind) = (self.memory.reach, None, 0);
         for (at, base, count) in self.span.iter().filter_map(written) {
-            match base {
-                Some(base) if at < position => {
-                    bounds.previous_end = Some(base.after(count));
-                    bounds.room_before = 0;
+            match at.cmp(&position) {
+                Ordering::Less => before.extend(base, count),
+                Ordering::Equal => {}
+                Ordering::Greater => {
+                    next_base = base;
+                    if next_base.is_some() {
+                        break;
+                    }
+                    room_behind += u64::from(count);
                 }
-                None if at < position => bounds.room_before += u64::from(count),
-                Some(base) if at > position => {
-                    bounds.next_base = Some(base);
-                    break;
-                }
-                None if at > position => bounds.room_behind += u64::from(count),
-                Some(_) | None => {}
             }
         }
-        bounds
+        let Reach { end: previous_end, concluded: room_before } = before;
+        Bounds { previous_end, next_base, room_before, room_behind }
     }
 
     /// The batch is in the log, at `base` or nobody said where.
@@ -170,8 +166,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 
     pub(super) fn after_settling(&mut self) {
-        let memory = &mut self.memory;
-        self.span.trim(|base, count| memory.leave_behind(base, count));
+        let reach = &mut self.memory.reach;
+        self.span.trim(|base, count| reach.extend(base, count));
     }
 
     /// Records in doubt without a verdict are told so, at once.
