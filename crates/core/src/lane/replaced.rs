@@ -13,10 +13,10 @@ use crate::verdict::NeverReason;
 
 use super::Lane;
 use super::attempt::{Attempt, Passage};
-use super::batch::{Entry, Heard, Retry, find};
+use super::batch::{Entry, Retry, find};
 use super::epoch::EpochEnd;
 use super::memory::Acknowledged;
-use super::span::{Position, Slot};
+use super::span::{Position, Replacement, Slot};
 
 impl<P: Payload, R: Rules> Lane<P, R> {
     /// Code 0 for the replacement.
@@ -103,26 +103,17 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let Some((_, replacement)) = self.span.replacement() else { return };
         let (target, entries) = (replacement.target, replacement.batch.entries.clone());
         let shared = self.take_over(target, &entries);
-        let mut told: Vec<Told> = Vec::with_capacity(entries.len());
-        for (index, entry) in entries.iter().enumerate() {
-            let unknown = match entry.heard {
-                Heard::Nothing => false,
-                Heard::Unknown => true,
-                Heard::Elsewhere => {
-                    match shared.binary_search_by_key(&entry.ticket, |told| told.ticket) {
-                        Ok(at) => shared[at].unknown,
-                        // Its own batch was written, behind this one.
-                        Err(_) => continue,
-                    }
-                }
-            };
-            told.push(Told { ticket: entry.ticket, index: index as u32, unknown });
-        }
-        let count = entries.len() as u32;
-        self.span.replace(position, Slot::Written { base, count });
+        let written = Slot::Written { base, count: entries.len() as u32 };
+        let Some(Slot::Replacement(Replacement { mut batch, .. })) =
+            self.span.replace(position, written)
+        else {
+            return;
+        };
+        // What nobody handed over was written by its own batch, behind this one.
+        batch.speak_for(&shared);
         let settled = base.map_or(SettledAs::Forgotten, |base| SettledAs::Written { base });
         self.attempts.settle(position, settled);
-        self.tell(told, Outcome::Delivered { base });
+        self.tell(batch.told(), Outcome::Delivered { base });
     }
 
     /// Takes the records of the replacement away from the contested batches that spoke for them.
