@@ -134,14 +134,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
                 Slot::Overtaken | Slot::Replacement(_) => {}
                 Slot::Unsettled(batch) => {
                     let behind = lowest.is_some_and(|lowest| lowest < position);
-                    let not_written = if end.took(position) {
-                        Some(Past::SlotTaken)
-                    } else if batch.standing::<R>() == Standing::Refused {
-                        Some(Past::Refused)
-                    } else {
-                        R::unreachable(behind, known).then_some(Past::Unreachable)
-                    };
-                    match not_written {
+                    let taken = end.took(position).then_some(Past::SlotTaken);
+                    match taken.or_else(|| not_written::<R>(batch.standing::<R>(), behind, known)) {
                         Some(past) => back.push(self.thaw(position, batch, past)),
                         None => {
                             left_in_doubt = true;
@@ -198,12 +192,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let Some((position, replacement)) = self.span.replacement() else { return false };
         let target = replacement.target;
         let behind = lowest_refused.is_some_and(|lowest| lowest < target);
-        if replacement.batch.standing::<R>() == Standing::Refused {
-            self.dissolve(Past::Refused);
-            return false;
-        }
-        if R::unreachable(behind, known) {
-            self.dissolve(Past::Unreachable);
+        if let Some(past) = not_written::<R>(replacement.batch.standing::<R>(), behind, known) {
+            self.dissolve(past);
             return false;
         }
         let entries = replacement.batch.entries.clone();
@@ -212,16 +202,11 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             self.span.unsettled().map(|(p, _)| p).filter(|p| *p >= target).collect();
         for contested in contested {
             let behind = lowest_refused.is_some_and(|lowest| lowest < contested);
-            match self.span.get(contested).and_then(Slot::unsettled) {
-                Some(batch)
-                    if batch.standing::<R>() == Standing::Refused
-                        || R::unreachable(behind, known) =>
-                {
-                    self.leave_to_replacement(contested, position, &entries);
-                }
-                Some(_) | None => {
-                    self.give_up_shared(contested, position, &entries, end.reason());
-                }
+            let batch = self.span.get(contested).and_then(Slot::unsettled);
+            let standing = batch.map(SequencedBatch::standing::<R>);
+            match standing.and_then(|standing| not_written::<R>(standing, behind, known)) {
+                Some(_) => self.leave_to_replacement(contested, position, &entries),
+                None => self.give_up_shared(contested, position, &entries, end.reason()),
             }
         }
         // Its position stays taken: it is the name of what was given up.
@@ -410,5 +395,14 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.attempts.forget();
         self.life = Life::Closed;
         self.expiry = Instant::NEVER;
+    }
+}
+
+/// S8, V3: why nothing of a batch is in the log when its epoch ends, if that is known. `behind`: a
+/// slot before it will never be filled.
+fn not_written<R: Rules>(standing: Standing, behind: bool, known: bool) -> Option<Past> {
+    match standing {
+        Standing::Refused => Some(Past::Refused),
+        Standing::InDoubt => R::unreachable(behind, known).then_some(Past::Unreachable),
     }
 }
