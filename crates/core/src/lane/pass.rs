@@ -4,9 +4,7 @@ use crate::action::{Action, Notice};
 use crate::config::OnDataLoss;
 use crate::ids::{LeaderEpoch, RouteId};
 use crate::payload::Payload;
-use crate::rules::{
-    AfterPass, LeaderChange, Loss, LossFacts, Mark, Rules, Stage, Standing, StopCause,
-};
+use crate::rules::{AfterPass, LeaderChange, Loss, LossFacts, Mark, Rules, Stage, StopCause};
 use crate::time::Instant;
 use crate::verdict::NeverReason;
 
@@ -138,13 +136,11 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let spared_from = self.spared_from(now);
         let given_up = |position| spared_from.is_none_or(|spared| position < spared);
         let mut in_doubt = self.in_doubt().filter(|(position, _)| given_up(*position)).peekable();
-        let all_told = in_doubt.peek().is_some() && in_doubt.all(|(_, batch)| batch.all_told());
-        let all_told = all_told
-            && self.span.replacement().is_none_or(|(position, it)| {
-                !given_up(position)
-                    || it.batch.standing::<R>() == Standing::Refused
-                    || self.is_reported(it)
-            });
+        let told = |(position, batch): (Position, &SequencedBatch<P>)| {
+            let replacement = self.span.replacement().filter(|(place, _)| *place == position);
+            replacement.map_or_else(|| batch.all_told(), |(_, it)| self.is_reported(it))
+        };
+        let all_told = in_doubt.peek().is_some() && in_doubt.all(told);
         let clean = self.span.offered().count() > self.in_doubt().count();
         let waits_behind = clean || !self.intake.is_empty() || self.span.vacated().is_some();
         let refusals = self.span.offered().filter_map(|(_, batch)| batch.permanent.as_ref());

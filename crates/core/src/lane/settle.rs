@@ -19,22 +19,6 @@ use super::memory::{Acknowledged, Reach};
 use super::span::{Position, Slot};
 use super::{Adopted, Holding, Lane};
 
-/// What a 0 means for what is unsettled before it (S22).
-enum Before {
-    Nothing,
-    Proved(Vec<Position>),
-    Unproved,
-}
-
-impl Before {
-    fn proved(&self) -> &[Position] {
-        match self {
-            Self::Proved(proved) => proved,
-            Self::Nothing | Self::Unproved => &[],
-        }
-    }
-}
-
 impl<P: Payload, R: Rules> Lane<P, R> {
     /// Code 0 for a batch of the epoch in use.
     pub(super) fn acknowledged(
@@ -47,15 +31,14 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let Some(batch) = self.span.batch_mut(attempt.position) else { return };
         let (count, offered) = (batch.count(), batch.tally.offered);
         let max_timestamp = batch.max_timestamp();
-        let before = self.before(now, attempt);
-        if !self.agrees(attempt, base, count, before.proved()) {
+        let proved = self.proved(now, attempt);
+        if !self.agrees(attempt, base, count, proved.as_deref().unwrap_or_default()) {
             self.tell_in_doubt(attempt.position);
             return self.contradiction(base);
         }
-        match before {
-            Before::Nothing => {}
-            Before::Proved(proved) => self.prove(&proved, base),
-            Before::Unproved => self.overtake(attempt.position),
+        match proved {
+            Some(proved) => self.prove(&proved, base),
+            None => self.overtake(attempt.position),
         }
         if R::shows_timestamp_type(offered) {
             self.memory.see_timestamp_type(log_append_time);
@@ -179,13 +162,14 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.tell(newly, Outcome::Unknown(doubt));
     }
 
-    /// S22: a later 0 proves its predecessors, or tells that the broker lost our state.
-    fn before(&self, now: Instant, attempt: &Attempt) -> Before {
+    /// S22: a 0 proves its predecessors, if there are any; `None`: it tells that the broker lost our
+    /// state.
+    fn proved(&self, now: Instant, attempt: &Attempt) -> Option<Vec<Position>> {
         let predecessors = self.predecessors(attempt);
         let provable = self.provable(attempt, &predecessors);
         let vacated = self.span.vacated().filter(|vacated| *vacated < attempt.position);
         if predecessors.is_empty() && vacated.is_none() {
-            return Before::Nothing;
+            return Some(Vec::new());
         }
         let facts: Vec<_> =
             provable.iter().filter_map(|p| self.predecessor_facts(*p, attempt)).collect();
@@ -197,7 +181,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             in_pass: self.is_of_this_pass(attempt) && !attempt.orphaned,
             predecessors: &facts,
         });
-        if proved { Before::Proved(provable) } else { Before::Unproved }
+        proved.then_some(provable)
     }
 
     /// S22: those that no written or overtaken batch stands behind.
