@@ -20,9 +20,12 @@ const ROUTED_PER_STEP: usize = 64;
 
 /// A record that may come in.
 struct Admitted {
+    /// Bytes that it is charged for.
     cost: usize,
     born: Instant,
     deadline: Instant,
+    /// Nothing keeps it from its partition's lane.
+    goes_at_once: bool,
 }
 
 impl<R: Rules> Producer<R> {
@@ -42,26 +45,21 @@ impl<R: Rules> Producer<R> {
     ) -> Result<Ticket, Refused<'r>> {
         let now = self.clock.at(now);
         let known = self.cluster.find(record.topic());
+        // Before anything is asked for: who waits for room tries again at every turn.
         let admitted = match self.admit(now, born, &record, known) {
             Ok(admitted) => admitted,
             Err(why) => {
                 if why == WhyRefused::Full {
-                    self.linger_no_more();
+                    // While a leader is away room comes record by record, and each try finds the
+                    // memory full: that must not cut what waits into batches of one.
+                    self.all_is_due(|| Event::Due);
                 }
                 return Err(Refused { record, why });
             }
         };
-        let goes_at_once =
-            known.is_some_and(|topic| self.is_routable(topic) && !self.router.holds(topic));
-        let cost = admitted.cost + RAW_COST;
-        if !goes_at_once && !self.budget.fits(cost, self.tickets.bytes_with_next()) {
-            // Before anything is asked for: who waits for room tries again at every turn.
-            self.linger_no_more();
-            return Err(Refused { record, why: WhyRefused::Full });
-        }
         let topic = self.cluster.using(known, record.topic(), now);
         self.foresee();
-        if !goes_at_once {
+        if !admitted.goes_at_once {
             return Ok(self.hold(topic, admitted, record));
         }
         match self.route(now, topic, &admitted, &record) {
@@ -95,12 +93,15 @@ impl<R: Rules> Producer<R> {
         if least > self.budget.limit() {
             return Err(WhyRefused::TooLarge { size: least, limit: self.budget.limit() });
         }
+        let goes_at_once =
+            known.is_some_and(|topic| self.is_routable(topic) && !self.router.holds(topic));
+        let cost = if goes_at_once { cost } else { cost + RAW_COST };
         if !self.budget.fits(cost, self.tickets.bytes_with_next()) {
             return Err(WhyRefused::Full);
         }
         let born = born.min(now);
         let deadline = self.deadline_of(born, record);
-        Ok(Admitted { cost, born, deadline })
+        Ok(Admitted { cost, born, deadline, goes_at_once })
     }
 
     /// When the verdict of a record is due whose sending began at `born`, accepted or not.
@@ -134,7 +135,7 @@ impl<R: Rules> Producer<R> {
     }
 
     fn hold(&mut self, topic: TopicKey, admitted: Admitted, record: Record<'_>) -> Ticket {
-        let ticket = self.accept(Held::Raw(topic), admitted.cost + RAW_COST);
+        let ticket = self.accept(Held::Raw(topic), admitted.cost);
         let Admitted { born, deadline, .. } = admitted;
         let record = record.into_owned_elsewhere();
         self.router.hold(topic, ticket, Raw { born, deadline, record });
@@ -207,7 +208,7 @@ impl<R: Rules> Producer<R> {
 
     /// U1: routes some of a topic's unrouted records, in order.
     pub(super) fn drain(&mut self, now: Instant, topic: TopicKey) {
-        if self.cluster.topic(topic).is_none_or(|topic| topic.count() == 0) {
+        if !self.is_routable(topic) {
             return;
         }
         let mut due = false;
@@ -239,7 +240,7 @@ impl<R: Rules> Producer<R> {
     /// A flush, or a full memory, reaches records that were not routed then.
     fn hurry_up(&mut self, due: &mut bool) {
         if core::mem::take(due) {
-            self.hurry();
+            self.hurry(|| Event::Flush);
         }
     }
 

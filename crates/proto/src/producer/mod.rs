@@ -259,7 +259,7 @@ impl<R: Rules> Producer<R> {
     /// Everything accepted so far is due; [`Output::Flushed`] comes when all of it has its verdict.
     pub fn flush(&mut self, now: Instant) -> FlushId {
         self.clock.at(now);
-        self.all_is_due();
+        self.all_is_due(|| Event::Flush);
         self.todo.push(Chore::Flushes);
         self.flushes.start(self.tickets.next())
     }
@@ -335,27 +335,16 @@ impl<R: Rules> Producer<R> {
     }
 
     /// Everything accepted so far is due, routed or not.
-    fn all_is_due(&mut self) {
+    fn all_is_due(&mut self, due: fn() -> Event<'static, RecordBatch>) {
         self.due_before = self.tickets.next();
-        self.hurry();
+        self.hurry(due);
     }
 
-    /// Makes everything due that lingers in lanes, in batches of its own.
-    fn hurry(&mut self) {
+    /// Tells every lane in which something lingers that it is `due`.
+    fn hurry(&mut self, due: fn() -> Event<'static, RecordBatch>) {
         let now = self.clock.now;
         while let Some(key) = self.lanes.lingering.pop() {
-            self.tell(now, key, Event::Flush);
-        }
-    }
-
-    /// The memory is full: nothing lingers, routed or not. While a leader is away room comes record
-    /// by record, and each try finds the memory full: that must not cut what waits into batches of
-    /// one.
-    fn linger_no_more(&mut self) {
-        self.due_before = self.tickets.next();
-        let now = self.clock.now;
-        while let Some(key) = self.lanes.lingering.pop() {
-            self.tell(now, key, Event::Due);
+            self.tell(now, key, due());
         }
     }
 }
