@@ -41,16 +41,22 @@ enum Dial {
 struct Peer {
     address: Address,
     dial: Dial,
-    /// Failures in a row.
-    failures: u32,
-    /// The last try failed, at this time.
-    failed: Option<Instant>,
+    /// Its last tries failed.
+    failed: Option<Failed>,
     /// Running number of the last try.
     tried: u64,
     /// Named by the newest metadata.
     listed: bool,
     /// Lanes with work whose leader it is.
     lanes: BTreeSet<LaneKey>,
+}
+
+/// Tries that failed in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Failed {
+    times: u32,
+    /// The last time.
+    at: Instant,
 }
 
 /// So many brokers are remembered without a reason.
@@ -110,7 +116,6 @@ impl Brokers {
             return None;
         }
         peer.address = address;
-        peer.failures = 0;
         peer.failed = None;
         match core::mem::replace(&mut peer.dial, Dial::Free) {
             Dial::Open(conn) => Some(conn),
@@ -130,7 +135,7 @@ impl Brokers {
 
     /// Whether it failed last time.
     pub(crate) fn is_suspect(&self, endpoint: Endpoint) -> bool {
-        self.peers.get(&endpoint).is_some_and(|peer| peer.failures > 0)
+        self.peers.get(&endpoint).is_some_and(|peer| peer.failed.is_some())
     }
 
     /// How many brokers the cluster has, as far as we know.
@@ -147,8 +152,8 @@ impl Brokers {
         let others = self.peers.iter().filter(|(endpoint, peer)| {
             peer.listed && endpoint.broker().is_some_and(|other| other != broker)
         });
-        let failed: Option<Vec<Instant>> = others.map(|(_, peer)| peer.failed).collect();
-        failed?.into_iter().min()
+        let failed: Option<Vec<Failed>> = others.map(|(_, peer)| peer.failed).collect();
+        failed?.into_iter().map(|failed| failed.at).min()
     }
 
     /// Says that a lane with work has this leader.
@@ -196,15 +201,15 @@ impl Brokers {
     /// ago. Bootstrap addresses only while no broker is known to work (KIP-899). `None`: nobody may be
     /// dialled, or nobody is more promising than those that are being `opened` already.
     pub(crate) fn dial_anybody(&self, opened: impl Iterator<Item = Endpoint>) -> Option<Endpoint> {
-        let failures = |endpoint| self.peers.get(&endpoint).map(|peer| peer.failures);
+        let failures = |endpoint| self.peers.get(&endpoint).map(Peer::failures);
         let promising = opened.filter_map(failures).min().unwrap_or(u32::MAX);
         let brokers = || self.peers.iter().filter(|(_, peer)| peer.listed);
         let hopeless =
-            !brokers().any(|(endpoint, peer)| endpoint.broker().is_some() && peer.failures == 0);
+            !brokers().any(|(endpoint, peer)| endpoint.broker().is_some() && peer.failed.is_none());
         brokers()
             .filter(|(endpoint, _)| hopeless || endpoint.broker().is_some())
-            .filter(|(_, peer)| peer.dial == Dial::Free && peer.failures < promising)
-            .min_by_key(|(_, peer)| (peer.failures, peer.tried))
+            .filter(|(_, peer)| peer.dial == Dial::Free && peer.failures() < promising)
+            .min_by_key(|(_, peer)| (peer.failures(), peer.tried))
             .map(|(endpoint, _)| *endpoint)
     }
 
@@ -220,7 +225,6 @@ impl Brokers {
     /// The broker greeted us: it works. (Not before: fault 89.)
     pub(crate) fn greeted(&mut self, endpoint: Endpoint) {
         if let Some(peer) = self.peers.get_mut(&endpoint) {
-            peer.failures = 0;
             peer.failed = None;
         }
     }
@@ -242,10 +246,10 @@ impl Brokers {
             peer.dial = Dial::Free;
             return None;
         }
-        peer.failures = peer.failures.saturating_add(1);
-        peer.failed = Some(now);
+        let times = peer.failures().saturating_add(1);
+        peer.failed = Some(Failed { times, at: now });
         let hash = mix(redial.seed, conn.0);
-        let wait = backoff::<R>(redial.first, redial.longest, peer.failures, hash);
+        let wait = backoff::<R>(redial.first, redial.longest, times, hash);
         peer.dial = Dial::NotBefore(now + wait);
         Some(now + wait)
     }
@@ -265,12 +269,16 @@ impl Peer {
         Self {
             address,
             dial: Dial::Free,
-            failures: 0,
             failed: None,
             tried: 0,
             listed: true,
             lanes: BTreeSet::new(),
         }
+    }
+
+    /// Failures in a row.
+    fn failures(&self) -> u32 {
+        self.failed.map_or(0, |failed| failed.times)
     }
 
     fn is_in_use(&self) -> bool {
