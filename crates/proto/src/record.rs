@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use candor_wire::{Header, RecordRef};
+use candor_wire::{Header, MAX_TOPIC_NAME, RecordRef};
 
 /// Bytes of a key, a value or a header: borrowed ones are copied straight into the batch, owned and
 /// shared ones are accepted as they are.
@@ -320,7 +320,10 @@ impl fmt::Display for WhyRefused {
                 write!(f, "{size} bytes are more than the limit of {limit}: split or raise it")
             }
             Self::BadTopic => {
-                f.write_str("no topic can have this name: use 1 to 249 of [a-zA-Z0-9._-]")
+                write!(
+                    f,
+                    "no topic can have this name: use 1 to {MAX_TOPIC_NAME} of [a-zA-Z0-9._-]"
+                )
             }
             Self::BadPartition => {
                 write!(f, "no partition can have this number: they go from 0 to {}", i32::MAX)
