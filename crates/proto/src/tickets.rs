@@ -69,6 +69,13 @@ impl Tickets {
         (self.pages.len() + 1) * Self::PAGE_BYTES
     }
 
+    /// No record comes any more: gives back the page that was being filled, if nothing is in it.
+    pub(crate) fn finish(&mut self) {
+        if self.filling.live == 0 {
+            self.filling = Page::default();
+        }
+    }
+
     /// Takes in a record.
     pub(crate) fn issue(&mut self, entry: Entry) -> Ticket {
         let ticket = Ticket(self.next);

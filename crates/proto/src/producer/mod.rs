@@ -303,16 +303,14 @@ impl<R: Rules> Producer<R> {
 
     /// What happened so far, and what is going on.
     pub fn stats(&self) -> Stats {
-        let (tickets, connections) = match self.life {
-            Life::Closed if self.tickets.is_empty() => (0, 0),
-            Life::Open | Life::Closing { .. } | Life::Closed => {
-                (self.tickets.bytes(), self.connections.len())
-            }
+        let connections = match self.life {
+            Life::Open | Life::Closing { .. } => self.connections.len(),
+            Life::Closed => 0,
         };
         Stats {
             counts: self.counts,
             waiting: self.flushes.waiting(),
-            memory: self.budget.used() + tickets,
+            memory: self.budget.used() + self.tickets.bytes(),
             memory_limit: self.budget.limit(),
             partitions: self.lanes.len(),
             connections,

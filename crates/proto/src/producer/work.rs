@@ -299,6 +299,7 @@ impl<R: Rules> Producer<R> {
             .collect();
         open.into_iter().for_each(|conn| self.leave(now, conn));
         self.life = Life::Closed;
+        self.tickets.finish();
         self.outbox.push_back(Output::Closed);
     }
 
