@@ -1,6 +1,7 @@
 //! What was offered on the wire, and what is known of it.
 
 use super::conditions::sequence_after;
+use super::ledger::Ledger;
 
 /// A batch that was offered at least once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +44,17 @@ pub(super) struct Content {
 impl Content {
     pub(super) fn end(&self) -> i64 {
         sequence_after(self.first, self.count)
+    }
+
+    /// Nothing more is to be found out about it: an answer told so, or a later 0 proved it (S22), or
+    /// its caller was told for good.
+    pub(super) fn is_settled(&self, ledger: &Ledger) -> bool {
+        self.appended || self.records.iter().all(|&record| ledger.is_final(record))
+    }
+
+    /// It was told to be delivered, though perhaps by no answer of its own: a later 0 proved it (S22).
+    pub(super) fn is_proved(&self, ledger: &Ledger) -> bool {
+        self.records.iter().all(|&record| ledger.is_delivered(record))
     }
 }
 

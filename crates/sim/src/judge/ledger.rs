@@ -140,6 +140,16 @@ impl Ledger {
         self.pages.get(&record).and_then(|page| page.resolution)
     }
 
+    /// What holds of it in the end, as far as anything was said.
+    pub(super) fn last_word(&self, record: u64) -> Option<Said> {
+        self.pages.get(&record).and_then(Page::last_word)
+    }
+
+    /// Whether the last word on it is that it was delivered.
+    pub(super) fn is_delivered(&self, record: u64) -> bool {
+        matches!(self.last_word(record), Some(Said::Delivered(_)))
+    }
+
     pub(super) fn is_final(&self, record: u64) -> bool {
         self.pages.get(&record).is_some_and(Page::is_final)
     }

@@ -22,11 +22,6 @@ impl Memory {
         }
     }
 
-    /// What was acknowledged last, if anything.
-    pub(super) fn last_offset(&self) -> Option<i64> {
-        self.last_offset
-    }
-
     /// Whether the log moved past what was acknowledged by this very answer.
     pub(super) fn saw_log_start(&mut self, log_start: i64) -> bool {
         let before = self.log_start;

@@ -288,7 +288,9 @@ impl Observer {
         match said {
             Said::Delivered(_) => false,
             Said::NotDelivered => !self.wire.is_refused_for_good(record),
-            Said::Unknown => !self.wire.is_upset() && !self.wire.may_be_forgotten(now),
+            Said::Unknown => {
+                !self.wire.is_upset() && !self.wire.may_be_forgotten(now, &self.ledger)
+            }
         }
     }
 
@@ -381,8 +383,7 @@ impl Observer {
 
     /// Whether the last word on this record is that it was delivered.
     pub fn is_delivered(&self, record: u64) -> bool {
-        let said = self.resolution(record).or_else(|| self.verdict(record));
-        matches!(said, Some(Said::Delivered(_)))
+        self.ledger.is_delivered(record)
     }
 
     /// Whether this record was seen in the log.

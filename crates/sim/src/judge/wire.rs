@@ -1,18 +1,18 @@
 //! Discipline on the wire: what one lane offered, to whom, and what came back (checking 3.2, 8).
 
+mod asked;
 mod contest;
 
 use std::hash::{Hash, Hasher};
 
 use super::anomaly::{Anomaly, Class};
-use super::conditions::Said;
-use super::conditions::{Fate, fate, is_about_memory, is_permanent, overlap, sequence_follows};
+use super::conditions::{
+    Fate, Said, fate, is_about_memory, is_permanent, overlap, sequence_follows,
+};
 use super::content::{Content, Open};
 use super::ledger::Ledger;
 use super::memory::Memory;
 use super::observer::Settings;
-
-mod asked;
 
 /// One offer of a batch to one connection, as raw numbers.
 ///
@@ -192,7 +192,7 @@ impl Wire {
                 serial
             }
             Ok(None) => {
-                if attempt.replacement && self.resends_stale(now, ledger) {
+                if attempt.replacement && self.is_stale(now, ledger) {
                     found.push(convict(Class::StaleResend));
                 }
                 self.judge_new(attempt, ledger, found);
@@ -205,11 +205,11 @@ impl Wire {
         let piped = self.open.iter().any(|open| open.current);
         // C2: a replacement is alone in flight.
         let alone = attempt.replacement || self.contests_now();
-        if piped && (alone || !(self.gate_open && self.memory.known(now, &self.settings))) {
+        let through_gate = self.gate_open && self.memory.known(now, &self.settings);
+        if piped && (alone || !through_gate) {
             found.push(convict(Class::GateBroken));
         }
         let in_pass = !self.surely_open;
-        let through_gate = self.gate_open && self.memory.known(now, &self.settings);
         let id = attempt.id;
         self.open.push(Open { id, content: serial, current: true, in_pass, through_gate });
         if self.span(ledger) > 5 {
@@ -321,7 +321,7 @@ impl Wire {
         if let Some(&record) = content.records.iter().find(dead) {
             found.push(Anomaly::new(Class::SlotReused).record(record));
         }
-        if self.in_doubt(at) && self.resends_stale(now, ledger) {
+        if self.in_doubt(at) && self.is_stale(now, ledger) {
             let record = content.records.first().copied().unwrap_or_default();
             found.push(Anomaly::new(Class::StaleResend).record(record));
         }
@@ -339,35 +339,17 @@ impl Wire {
     }
 
     /// Whether some batch in doubt may have been forgotten by the broker (S20, *resendable*). What was
-    /// given up under an older identity is not resent.
-    fn is_stale(&self, now: u64) -> bool {
+    /// given up under an older identity is not resent, nor what a later 0 proved (S22).
+    fn is_stale(&self, now: u64, ledger: &Ledger) -> bool {
         let identity = self.current_identity();
-        let may_be_resent =
-            |at: &usize| self.contents[*at].1.identity == identity && self.in_doubt(*at);
-        (0..self.contents.len()).filter(may_be_resent).any(|at| self.is_aged(now, at))
-    }
-
-    /// The same where a resend is judged: what a later 0 proved is in doubt no more (S22).
-    fn resends_stale(&self, now: u64, ledger: &Ledger) -> bool {
-        let identity = self.current_identity();
-        let proved = |record: &u64| {
-            let said = ledger.resolution(*record).or_else(|| ledger.verdict(*record));
-            matches!(said, Some(Said::Delivered(_)))
-        };
-        let may_be_resent = |at: &usize| {
-            let content = &self.contents[*at].1;
-            content.identity == identity
-                && self.in_doubt(*at)
-                && !content.records.iter().all(proved)
-        };
-        (0..self.contents.len()).filter(may_be_resent).any(|at| self.is_aged(now, at))
-    }
-
-    fn is_aged(&self, now: u64, at: usize) -> bool {
-        let content = &self.contents[at].1;
-        content.purged
-            || self.settings.forgets(now, content.first_offer)
-            || self.settings.forgets_timestamp(now, content.max_timestamp)
+        (0..self.contents.len()).filter(|at| self.in_doubt(*at)).any(|at| {
+            let content = &self.contents[at].1;
+            let may_be_resent = content.identity == identity && !content.is_proved(ledger);
+            let aged = content.purged
+                || self.settings.forgets(now, content.first_offer)
+                || self.settings.forgets_timestamp(now, content.max_timestamp);
+            may_be_resent && aged
+        })
     }
 
     fn judge_new(&self, attempt: &Attempt, ledger: &Ledger, found: &mut Vec<Anomaly>) {
@@ -510,14 +492,11 @@ impl Wire {
     /// Batches from the oldest unsettled to the newest offered, in the current identity (S5).
     fn span(&self, ledger: &Ledger) -> usize {
         let identity = self.current_identity();
-        let settled = |content: &Content| {
-            content.appended || content.records.iter().all(|&record| ledger.is_final(record))
-        };
         self.contents
             .iter()
             .map(|(_, content)| content)
             .filter(|content| content.identity == identity && !content.replacement)
-            .skip_while(|content| settled(content))
+            .skip_while(|content| content.is_settled(ledger))
             .count()
     }
 
@@ -558,11 +537,8 @@ impl Wire {
         let content = &self.contents[at].1;
         let contradicts =
             reply.code == 0 && (content.freed || content.records.iter().any(concluded));
-        // What a later 0 proved is settled as well (S22).
-        let content = &self.contents[at].1;
-        let settled =
-            content.appended || content.records.iter().all(|&record| ledger.is_final(record));
-        let conclusive = self.concludes(now, at, open, reply);
+        let settled = content.is_settled(ledger);
+        let conclusive = self.concludes(now, at, open, reply, ledger);
         self.apply(now, at, reply, conclusive);
         let in_vain = matches!(reply.code, 45 | 46 | 59) || is_permanent(reply.code);
         if open.current && open.in_pass && in_vain {

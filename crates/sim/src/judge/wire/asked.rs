@@ -57,12 +57,12 @@ impl Wire {
     }
 
     /// Whether the broker may have forgotten us: nothing is resent then, and V3 concludes nothing.
-    pub(in crate::judge) fn may_be_forgotten(&self, now: u64) -> bool {
+    pub(in crate::judge) fn may_be_forgotten(&self, now: u64, ledger: &Ledger) -> bool {
         let identity = self.current_identity();
         let cautious = |(_, content): &(u64, Content)| {
             content.identity == identity && content.cautious && !content.appended
         };
-        self.is_stale(now)
+        self.is_stale(now, ledger)
             || self.memory.was_known_until(now, &self.settings)
             || self.contents.iter().any(cautious)
     }
@@ -91,20 +91,13 @@ impl Wire {
     /// opened before, and the log does not reach back to what the leader would know us by.
     pub(super) fn tells_nothing(&self, at: usize, reply: Reply) -> bool {
         let content = &self.contents[at].1;
-        let first_of_all = content.first == self.settings.origin && reply.log_start == 0;
-        let reaches_back = match self.memory.last_offset() {
-            Some(last) => (0..=last).contains(&reply.log_start),
-            None => first_of_all,
-        };
-        content.replacement && reply.code == 0 && !self.gate_open && !reaches_back
+        content.replacement && reply.code == 0 && !self.gate_open && !self.reaches_back(at, reply)
     }
 
     /// V3: it was abandoned, and none of it was told to be in doubt: it counts as not written.
     pub(super) fn put_back(&self, at: usize, ledger: &Ledger) -> bool {
         let content = &self.contents[at].1;
-        let in_doubt = |record: &u64| {
-            ledger.resolution(*record).or_else(|| ledger.verdict(*record)) == Some(Said::Unknown)
-        };
+        let in_doubt = |record: &u64| ledger.last_word(*record) == Some(Said::Unknown);
         content.abandoned
             && !content.appended
             && self.lies_behind_a_gap(at)

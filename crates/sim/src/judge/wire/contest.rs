@@ -3,6 +3,7 @@
 use super::super::anomaly::Class;
 use super::super::conditions::{overlap, sequence_after};
 use super::super::content::{Content, Open};
+use super::super::ledger::Ledger;
 use super::{Attempt, Reply, Wire};
 
 impl Wire {
@@ -47,10 +48,21 @@ impl Wire {
 
     /// C1: whether a 0 shows that the broker knew us before it. Resendable is judged with this very
     /// answer.
-    pub(super) fn concludes(&self, now: u64, at: usize, open: Open, reply: Reply) -> bool {
+    pub(super) fn concludes(
+        &self,
+        now: u64,
+        at: usize,
+        open: Open,
+        reply: Reply,
+        ledger: &Ledger,
+    ) -> bool {
+        !self.is_stale(now, ledger) && (open.through_gate || self.reaches_back(at, reply))
+    }
+
+    /// C1: whether the log, as this answer shows it, reaches back to what the leader would know us by.
+    pub(super) fn reaches_back(&self, at: usize, reply: Reply) -> bool {
         let first_of_epoch = self.contents[at].1.first == self.settings.origin;
-        !self.is_stale(now)
-            && (open.through_gate || self.memory.reaches_back(reply.log_start, first_of_epoch))
+        self.memory.reaches_back(reply.log_start, first_of_epoch)
     }
 
     pub(super) fn contested(&self, at: usize) -> bool {
