@@ -16,6 +16,13 @@ const SHORT: Plan = Plan::SHORT;
 const MEDIUM: Plan = Plan { due_ms: 2_000, ..LONG };
 /// Stamped before the broker's memory reaches back.
 const OLD: Plan = Plan { stamped_ago_ms: 90_000_000, ..LONG };
+/// What the broker knows us by ages faster than what comes behind it.
+const AGING: &[Plan] = &[
+    Plan { stamped_ago_ms: 20_000_000, due_ms: 300_000_000, ..LONG },
+    Plan { due_ms: 67_000_000, ..LONG },
+    Plan { due_ms: 300_000_000, ..LONG },
+    Plan { due_ms: 300_000_000, ..LONG },
+];
 
 /// Named by the broker as bad.
 const BAD: Plan = Plan { bad: true, ..LONG };
@@ -72,6 +79,18 @@ const LONE: Scope = Scope {
     ticks: Ticks::Never,
     records: &[LONG, LONG, LONG],
     ..Scope::BASE
+};
+
+/// A slot is contested behind what was delivered, and frames are lost.
+const CONTESTED: Scope = Scope {
+    records: &[LONG; 4],
+    at_once: 1,
+    batch_size: 2,
+    faults: 2,
+    kinds: &[LoseWhole],
+    revokes: &[1],
+    state_ttl_ms: FOREVER_MS,
+    ..LONE
 };
 
 /// Every named scope, in the order in which they are best run.
@@ -294,12 +313,7 @@ pub const SCOPES: &[Scope] = &[
     Scope {
         name: "aging",
         about: "the newest acknowledged batch ages faster than what is in doubt behind it",
-        records: &[
-            Plan { stamped_ago_ms: 20_000_000, due_ms: 300_000_000, ..LONG },
-            Plan { due_ms: 67_000_000, ..LONG },
-            Plan { due_ms: 300_000_000, ..LONG },
-            Plan { due_ms: 300_000_000, ..LONG },
-        ],
+        records: AGING,
         at_once: 4,
         ticks: Ticks::Always,
         faults: 2,
@@ -572,38 +586,22 @@ pub const SCOPES: &[Scope] = &[
         records: &[LONG; 5],
         at_once: 0,
         batch_size: 3,
-        faults: 2,
-        kinds: &[LoseWhole],
         revokes: &[0, 1],
-        state_ttl_ms: FOREVER_MS,
         limits: SPARED,
-        ..LONE
+        ..CONTESTED
     },
     Scope {
         name: "revoke-purge",
         about: "a slot is contested while the log moves past what was acknowledged",
-        records: &[LONG; 4],
-        at_once: 1,
-        batch_size: 2,
-        faults: 2,
         kinds: &[LoseWhole, Purge],
         restarts: 1,
-        revokes: &[1],
-        state_ttl_ms: FOREVER_MS,
-        ..LONE
+        ..CONTESTED
     },
     Scope {
         name: "revoke-one-45",
         about: "a record is revoked while a single 45 means nothing",
-        records: &[LONG; 4],
-        at_once: 1,
-        batch_size: 2,
-        faults: 2,
-        kinds: &[LoseWhole],
         codes: &[Before(45)],
-        revokes: &[1],
-        state_ttl_ms: FOREVER_MS,
-        ..LONE
+        ..CONTESTED
     },
     Scope {
         name: "abandon",
@@ -696,39 +694,25 @@ pub const SCOPES: &[Scope] = &[
         records: &[LONG; 6],
         at_once: 0,
         batch_size: 3,
-        faults: 2,
-        kinds: &[LoseWhole],
         restarts: 1,
         revokes: &[0, 1, 2],
-        state_ttl_ms: FOREVER_MS,
         limits: SPARED,
-        ..LONE
+        ..CONTESTED
     },
     Scope {
         name: "revoke-refused",
         about: "contested slots and codes, at a broker that restarts",
         size: Size::Wide,
-        records: &[LONG; 4],
-        at_once: 1,
-        batch_size: 2,
-        faults: 2,
-        kinds: &[LoseWhole],
         codes: &[Before(19), Before(45), Before(87), AfterBlind(7)],
         restarts: 1,
         revokes: &[1, 2],
-        state_ttl_ms: FOREVER_MS,
-        ..LONE
+        ..CONTESTED
     },
     Scope {
         name: "revoke-aging",
         about: "a record is revoked whose broker may forget it",
         size: Size::Wide,
-        records: &[
-            Plan { stamped_ago_ms: 20_000_000, due_ms: 300_000_000, ..LONG },
-            Plan { due_ms: 67_000_000, ..LONG },
-            Plan { due_ms: 300_000_000, ..LONG },
-            Plan { due_ms: 300_000_000, ..LONG },
-        ],
+        records: AGING,
         at_once: 1,
         batch_size: 2,
         ticks: Ticks::Always,
