@@ -163,8 +163,11 @@ impl Shown {
         shown.lock().unwrap_or_else(PoisonError::into_inner).ends.insert(end);
     }
 
-    pub(super) fn note_contest(shown: &Mutex<Self>, contest: Contest) {
-        shown.lock().unwrap_or_else(PoisonError::into_inner).contests.insert(contest);
+    /// The contest that a step began, if it did.
+    pub(super) fn note_contest(shown: &Mutex<Self>, contest: Option<Contest>) {
+        if let Some(contest) = contest {
+            shown.lock().unwrap_or_else(PoisonError::into_inner).contests.insert(contest);
+        }
     }
 }
 
@@ -250,9 +253,7 @@ impl<M: Machine> Search<'_, M> {
                 Ok(Taken::No) => {}
                 Ok(Taken::Yes) => {
                     self.transitions += 1;
-                    if let Some(contest) = next.contest.take() {
-                        Shown::note_contest(&self.shown, contest);
-                    }
+                    Shown::note_contest(&self.shown, next.contest.take());
                     let reached = self.reach(Origin { parent: id, choice }, next);
                     reached.map_err(|anomaly| (anomaly, choice))?;
                 }

@@ -159,9 +159,7 @@ impl<M: Machine> Quiet<'_, M> {
             let at = self.world.notes.as_ref().map(Vec::len);
             self.world.note(|| step.to_string());
             if self.world.take(self.scope, step)? == Taken::Yes {
-                if let Some(contest) = self.world.contest.take() {
-                    Shown::note_contest(self.shown, contest);
-                }
+                Shown::note_contest(self.shown, self.world.contest.take());
                 return Ok(true);
             }
             if let (Some(notes), Some(at)) = (&mut self.world.notes, at) {

@@ -261,9 +261,7 @@ impl<M: Machine> Round<'_, M> {
         if next.take(scope, step)? == Taken::No {
             return Ok(None);
         }
-        if let Some(contest) = next.contest.take() {
-            Shown::note_contest(&self.search.shown, contest);
-        }
+        Shown::note_contest(&self.search.shown, next.contest.take());
         if if costs { level.pays } else { level.new } {
             self.search.transitions.fetch_add(1, Ordering::Relaxed);
         }

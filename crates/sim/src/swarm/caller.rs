@@ -6,7 +6,7 @@ use candor_core::Instant;
 use candor_core::rules::Rules;
 use candor_proto::{Record, WhyRefused};
 
-use super::book::{Page, lane};
+use super::book::{Book, Page, lane};
 use super::mark::{self, Shape};
 use super::meddle::Step;
 use super::rows::{Rule, Trouble};
@@ -339,8 +339,8 @@ impl<R: Rules> World<R> {
 
     /// What is in doubt on some partition is given up.
     fn abandon_some(&mut self) {
-        let unknown: Vec<u64> = self.book.unresolved.iter().copied().collect();
-        let from = if unknown.is_empty() { &self.book.untold } else { &self.book.unresolved };
+        let Book { untold, unresolved, .. } = &self.book;
+        let from = if unresolved.is_empty() { untold } else { unresolved };
         let all: Vec<u64> = from.iter().copied().collect();
         let Some(record) = self.rng.pick(&all) else { return };
         let Some(home) = self.book.lane(record).filter(|lane| lane.partition >= 0) else { return };
