@@ -55,7 +55,7 @@ pub(crate) trait Conduct: Send + Sync {
 
     /// How many bytes count as handed over when a connection ends: what the socket took, which may
     /// overstate what the broker got, and never less.
-    fn handed(&self, taken: u64, _waiting: u64) -> u64 {
+    fn handed(&self, taken: u64, _waiting: &VecDeque<Bytes>) -> u64 {
         taken
     }
 

@@ -96,14 +96,14 @@ plants! {
     }
     /// What was to be written counts as handed over.
     HandedAll breaks a_frame_that_was_cut_was_not_delivered {
-        fn handed(&self, taken: u64, waiting: u64) -> u64 {
-            taken + waiting
+        fn handed(&self, taken: u64, waiting: &VecDeque<Bytes>) -> u64 {
+            taken + bytes(waiting)
         }
     }
     /// Bytes are forgotten when they were to be written.
     ForgetsEarly breaks bytes_count_until_the_socket_took_them {
         fn out(&self, taken: u64, waiting: &VecDeque<Bytes>) -> u64 {
-            taken + waiting.iter().map(|segment| segment.len() as u64).sum::<u64>()
+            taken + bytes(waiting)
         }
     }
     /// A connection that cannot be written to is not read any more.
@@ -190,6 +190,10 @@ plants! {
             false
         }
     }
+}
+
+fn bytes(waiting: &VecDeque<Bytes>) -> u64 {
+    waiting.iter().map(|segment| segment.len() as u64).sum()
 }
 
 #[test]

@@ -153,7 +153,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Link<S> {
         let link = core::mem::replace(self, Self::Over);
         let taken = match &link {
             Self::Connecting { .. } => 0,
-            Self::Open(open) => conduct.handed(open.taken, open.waiting()),
+            Self::Open(open) => conduct.handed(open.taken, &open.queue),
             Self::Over => return link,
         };
         facts.push(Input::Lost { conn, handed: Handed::AtMost(taken), why });
@@ -236,11 +236,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Open<S> {
             }
         }
         Ok(Poll::Ready(()))
-    }
-
-    /// Bytes that the socket has not taken.
-    fn waiting(&self) -> u64 {
-        self.queue.iter().map(|segment| segment.len() as u64).sum()
     }
 
     fn took(&mut self, mut n: usize) {
