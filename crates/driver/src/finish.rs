@@ -12,8 +12,8 @@ use crate::clock::micros;
 use crate::shared::Shared;
 use crate::stats::Summary;
 
-/// Ends when every record sent before it has its verdict. It begins when it is first
-/// polled; dropping it takes nothing back.
+/// Ends when every record sent before it has its verdict. It begins when it is first polled; dropping
+/// it takes nothing back.
 ///
 /// ```no_run
 /// # async fn example<R: candor_driver::Runtime>(producer: &candor_driver::Producer<R>) {

@@ -10,14 +10,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use candor_core::Instant;
-use candor_proto::{Config, ErrorCode, Record, WhyRefused};
+use candor_proto::{Config, ErrorCode, WhyRefused};
 use candor_sim::serve::Settings;
 
 use crate::conduct::{Conduct, Dropped, Honest};
 use crate::line::LineId;
 use crate::runtime::Runtime;
 use crate::verdict::{Verdict, WhyNot};
-use crate::world::stage::{holding, is_pending, log, record, release, settings};
+use crate::world::stage::{
+    cancel_behind_a_stuck_socket, filled, holding, is_pending, log, record, release, settings,
+};
 use crate::world::{Executor, World};
 
 type Producer = crate::Producer<World>;
@@ -239,10 +241,6 @@ fn start(
     (executor, producer)
 }
 
-fn filled(n: usize, size: usize) -> Record<'static> {
-    record(n).header("filler", vec![0; size])
-}
-
 /// A producer whose memory is full: its only answer is held back.
 fn full(ways: Ways) -> (Executor, Producer, crate::Handle) {
     let (mut executor, producer) = start(ways, holding(1), |config| config.memory(70_000));
@@ -289,13 +287,7 @@ fn others_have_their_turn(ways: Ways) {
 
 fn nothing_is_bound_behind_a_stuck_socket(ways: Ways) {
     let (mut executor, producer) = start(ways, settings(1), |config| config);
-    assert!(executor.block_on(producer.send(record(0))).is_delivered());
-    executor.world.stick(true);
-    let stuck = producer.try_send(record(1)).unwrap();
-    executor.pass(SECOND);
-    let behind = producer.try_send(record(2)).unwrap();
-    executor.pass(SECOND);
-    behind.cancel();
+    let (stuck, behind) = cancel_behind_a_stuck_socket(&mut executor, &producer);
     assert!(matches!(executor.block_on(behind), Verdict::NotDelivered(_)));
     executor.world.stick(false);
     assert!(executor.block_on(stuck).is_delivered());
@@ -321,10 +313,7 @@ fn bytes_count_until_the_socket_took_them(ways: Ways) {
 fn a_frame_that_was_cut_was_not_delivered(ways: Ways) {
     let (mut executor, producer) = start(ways, settings(1), |config| config);
     assert!(executor.block_on(producer.send(record(0))).is_delivered());
-    {
-        let mut inside = executor.world.lock();
-        (inside.breaks_after, inside.refuses) = (Some(60), true);
-    }
+    executor.world.break_after(60);
     let verdict = executor.block_on(producer.send(record(1).deadline(5 * SECOND)));
     assert!(matches!(verdict, Verdict::NotDelivered(_)), "{verdict:?}");
 }
@@ -334,10 +323,7 @@ fn answers_of_a_broken_connection_are_heard(ways: Ways) {
         let set = |config: Config| config.batch_size(300).linger(Duration::ZERO);
         let (mut executor, producer) = start(ways, settings(1), set);
         assert!(executor.block_on(producer.send(record(0))).is_delivered());
-        {
-            let mut inside = executor.world.lock();
-            (inside.breaks_after, inside.refuses) = (Some(cut), true);
-        }
+        executor.world.break_after(cut);
         let records = (1..=4).map(|n| filled(n, 200).deadline(SECOND));
         let verdicts = executor.block_on(producer.send_all(records));
         let written = log(&executor.world, 0).len() - 1;

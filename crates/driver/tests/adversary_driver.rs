@@ -8,14 +8,14 @@ mod world;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use candor_driver::{Config, Record, Resolution, Summary, Verdict};
 use candor_sim::serve::{Effect, Fault, Moment, Release, Settings, Upset};
-use world::Executor;
+use world::stage::{log, settings};
+use world::{Executor, Woken};
 
 type Producer = candor_driver::Producer<world::World>;
 
@@ -78,15 +78,6 @@ async fn hear(book: Book, value: u64, verdict: Verdict, then: u64) {
     note(&book, value, end);
 }
 
-#[derive(Default)]
-struct Woken(AtomicBool);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
 /// A caller's future, and whether it wants to be polled.
 struct Task {
     future: Pin<Box<dyn Future<Output = ()>>>,
@@ -130,9 +121,7 @@ struct Run {
 impl Run {
     fn new(seed: u64) -> Self {
         let mut dice = Dice(seed);
-        let topics = vec![("t".to_owned(), 2)];
-        let executor =
-            Executor::new(Settings { brokers: 2, replicas: 2, topics, ..Settings::default() });
+        let executor = Executor::new(Settings { brokers: 2, replicas: 2, ..settings(2) });
         let config = Config::new(executor.world.bootstrap())
             .deadline(Duration::from_secs(dice.one(&[1, 10, 120])))
             .linger(Duration::from_millis(dice.one(&[0, 5])))
@@ -162,8 +151,7 @@ impl Run {
     }
 
     fn start(&mut self, future: impl Future<Output = ()> + 'static) {
-        let woken = Arc::new(Woken(AtomicBool::new(true)));
-        self.tasks.push(Task { future: Box::pin(future), woken });
+        self.tasks.push(Task { future: Box::pin(future), woken: Woken::new() });
     }
 
     fn call(&mut self) {
@@ -264,7 +252,7 @@ impl Run {
             let mut some = false;
             let spurious = self.dice.below(20);
             self.tasks.retain_mut(|task| {
-                let woken = task.woken.0.swap(false, Ordering::SeqCst);
+                let woken = task.woken.take();
                 if !woken && spurious != 0 {
                     return true;
                 }
@@ -363,9 +351,7 @@ impl Run {
     fn judge(&self) -> usize {
         let mut found: BTreeMap<u64, i64> = BTreeMap::new();
         for partition in 0..2 {
-            let records = self.executor.world.lock().net.records("t", partition).unwrap();
-            for (offset, record) in records.iter().enumerate() {
-                let value = std::str::from_utf8(record.value.as_ref().unwrap()).unwrap();
+            for (offset, value) in log(&self.executor.world, partition).iter().enumerate() {
                 let before = found.insert(value.parse().unwrap(), offset as i64);
                 assert_eq!(before, None, "{value} twice");
             }

@@ -14,7 +14,9 @@ use candor_driver::{
     Verdict, Waiting, WhyNot, WhyRefused,
 };
 use candor_sim::serve::{Effect, Fault, Settings};
-use world::stage::{holding, is_pending, log, record, release, settings};
+use world::stage::{
+    cancel_behind_a_stuck_socket, filled, holding, is_pending, log, record, release, settings,
+};
 use world::{Executor, World};
 
 type Producer = candor_driver::Producer<World>;
@@ -129,7 +131,7 @@ fn send_all_gives_verdicts_in_order_even_when_memory_is_short() {
 fn waiting_for_room_is_in_order_and_counts_against_the_deadline() {
     let (mut executor, producer) =
         start_with(holding(1), |config| config.memory(70_000).linger(Duration::ZERO));
-    let big = |n: usize| record(n).header("filler", vec![0; 9_000]);
+    let big = |n| filled(n, 9_000);
     let mut accepted = Vec::new();
     let refused = loop {
         match producer.try_send(big(accepted.len())) {
@@ -160,11 +162,10 @@ fn waiting_for_room_is_in_order_and_counts_against_the_deadline() {
 #[test]
 fn who_leaves_the_line_makes_room_for_the_next() {
     let (mut executor, producer) = start_with(holding(1), |config| config.memory(70_000));
-    let big = |size: usize| record(0).header("filler", vec![0; size]);
-    let held = producer.try_send(big(30_000)).unwrap();
+    let held = producer.try_send(filled(0, 30_000)).unwrap();
     executor.pass(SECOND);
-    let too_much = producer.enqueue(big(50_000));
-    let fits = producer.enqueue(big(1_000));
+    let too_much = producer.enqueue(filled(0, 50_000));
+    let fits = producer.enqueue(filled(0, 1_000));
     let mut fits = pin!(fits);
     {
         let mut too_much = pin!(too_much);
@@ -181,10 +182,9 @@ fn who_leaves_the_line_makes_room_for_the_next() {
 #[test]
 fn a_flush_waits_for_those_who_wait_for_room() {
     let (mut executor, producer) = start_with(holding(1), |config| config.memory(70_000));
-    let big = |n: usize, size: usize| record(n).header("filler", vec![0; size]);
-    let held = producer.try_send(big(0, 30_000)).unwrap();
+    let held = producer.try_send(filled(0, 30_000)).unwrap();
     executor.pass(SECOND);
-    let (mut waits, mut flush) = (pin!(producer.send(big(1, 50_000))), pin!(producer.flush()));
+    let (mut waits, mut flush) = (pin!(producer.send(filled(1, 50_000))), pin!(producer.flush()));
     assert!(is_pending(waits.as_mut()));
     assert_eq!(producer.stats().in_line, 1);
     assert!(is_pending(flush.as_mut()));
@@ -359,11 +359,10 @@ fn abandoning_gives_up_what_is_in_doubt_and_nothing_else() {
 fn when_the_driver_goes_everybody_hears_the_truth() {
     let (mut executor, producer) = start_with(holding(1), |config| config.memory(70_000));
     let mut notices = producer.notices();
-    let big = |n: usize, size: usize| record(n).header("filler", vec![0; size]);
-    let in_doubt = executor.block_on(producer.enqueue(big(1, 30_000))).unwrap();
+    let in_doubt = executor.block_on(producer.enqueue(filled(1, 30_000))).unwrap();
     executor.pass(SECOND);
     let never_offered = executor.block_on(producer.enqueue(record(2))).unwrap();
-    let too_much = big(3, 50_000);
+    let too_much = filled(3, 50_000);
     let (mut waits, mut flush) = (pin!(producer.send(too_much)), pin!(producer.flush()));
     assert!(is_pending(waits.as_mut()) && is_pending(flush.as_mut()));
     let mut close = pin!(producer.close(3600 * SECOND));
@@ -444,10 +443,7 @@ fn sockets_that_take_a_few_bytes_at_a_time_are_enough() {
 fn a_frame_that_the_socket_did_not_take_whole_was_not_delivered() {
     let (mut executor, producer) = start(settings(1));
     assert!(executor.block_on(producer.send(record(0))).is_delivered());
-    {
-        let mut inside = executor.world.lock();
-        (inside.breaks_after, inside.refuses) = (Some(60), true);
-    }
+    executor.world.break_after(60);
     let verdict = executor.block_on(producer.send(record(1).deadline(5 * SECOND)));
     assert!(matches!(why_not(verdict), WhyNot::Proven(_)));
     executor.world.lock().refuses = false;
@@ -458,13 +454,7 @@ fn a_frame_that_the_socket_did_not_take_whole_was_not_delivered() {
 #[test]
 fn what_stands_behind_a_stuck_socket_can_still_be_cancelled() {
     let (mut executor, producer) = start(settings(1));
-    assert!(executor.block_on(producer.send(record(0))).is_delivered());
-    executor.world.stick(true);
-    let stuck = producer.try_send(record(1)).unwrap();
-    executor.pass(SECOND);
-    let behind = producer.try_send(record(2)).unwrap();
-    executor.pass(SECOND);
-    behind.cancel();
+    let (stuck, behind) = cancel_behind_a_stuck_socket(&mut executor, &producer);
     assert_eq!(why_not(executor.block_on(behind)), WhyNot::Proven(Proof::TakenBack));
     executor.world.stick(false);
     assert!(executor.block_on(stuck).is_delivered());
@@ -477,11 +467,8 @@ fn wherever_a_connection_breaks_answers_that_came_are_heard() {
         let (mut executor, producer) =
             start_with(settings(1), |config| config.batch_size(300).linger(Duration::ZERO));
         assert!(executor.block_on(producer.send(record(0))).is_delivered());
-        {
-            let mut inside = executor.world.lock();
-            (inside.breaks_after, inside.refuses) = (Some(cut), true);
-        }
-        let big = |n: usize| record(n).header("filler", vec![0; 200]).deadline(SECOND);
+        executor.world.break_after(cut);
+        let big = |n| filled(n, 200).deadline(SECOND);
         let verdicts = executor.block_on(producer.send_all((1..=4).map(big)));
         let written = log(&executor.world, 0).len() - 1;
         for (n, verdict) in verdicts.iter().enumerate() {
@@ -498,10 +485,7 @@ fn a_frame_that_the_socket_took_whole_is_in_doubt() {
     assert!(executor.block_on(producer.send(record(0))).is_delivered());
     let handle = executor.block_on(producer.enqueue(record(1).deadline(5 * SECOND))).unwrap();
     executor.pass(SECOND);
-    {
-        let mut inside = executor.world.lock();
-        inside.refuses = true;
-    }
+    executor.world.lock().refuses = true;
     executor.world.with(|net, now| {
         for (connection, _) in net.held() {
             net.hang_up(now, connection, candor_sim::serve::Hangup::After(0));
@@ -576,8 +560,7 @@ fn what_can_never_be_sent_is_refused_at_once() {
     let (mut executor, producer) = start(settings(1));
     let verdict = executor.block_on(producer.send(Record::to("no such topic!")));
     assert_eq!(why_not(verdict), WhyNot::Refused(WhyRefused::BadTopic));
-    let huge = record(1).header("filler", vec![0; 2 << 20]);
-    let no = executor.block_on(producer.enqueue(huge)).unwrap_err();
+    let no = executor.block_on(producer.enqueue(filled(1, 2 << 20))).unwrap_err();
     assert!(matches!(no, NotDelivered { why: WhyNot::Refused(WhyRefused::TooLarge { .. }), .. }));
 }
 

@@ -111,6 +111,12 @@ impl World {
         }
     }
 
+    /// Sockets break when they have taken so many more bytes, and new connections are refused.
+    pub(crate) fn break_after(&self, bytes: usize) {
+        let mut inside = self.lock();
+        (inside.breaks_after, inside.refuses) = (Some(bytes), true);
+    }
+
     pub(crate) fn bootstrap(&self) -> Vec<String> {
         self.lock()
             .net
@@ -171,7 +177,19 @@ pub(crate) struct Executor {
     tasks: Vec<(Task, Arc<Woken>)>,
 }
 
-struct Woken(AtomicBool);
+/// Whether a future wants to be polled: it does at first.
+pub(crate) struct Woken(AtomicBool);
+
+impl Woken {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(AtomicBool::new(true)))
+    }
+
+    /// Whether it was woken since this was last asked.
+    pub(crate) fn take(&self) -> bool {
+        self.0.swap(false, Ordering::SeqCst)
+    }
+}
 
 impl Wake for Woken {
     fn wake(self: Arc<Self>) {
@@ -187,11 +205,11 @@ impl Executor {
     /// Runs everything until this future ends; time passes as needed.
     pub(crate) fn block_on<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = pin!(future);
-        let main = Arc::new(Woken(AtomicBool::new(true)));
+        let main = Woken::new();
         loop {
             let mut polls = 0;
             loop {
-                if main.0.swap(false, Ordering::SeqCst) {
+                if main.take() {
                     let waker = Waker::from(Arc::clone(&main));
                     let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
                     if let Poll::Ready(output) = polled {
@@ -238,11 +256,10 @@ impl Executor {
 
     fn poll_tasks(&mut self) -> usize {
         let spawned = std::mem::take(&mut self.world.lock().spawned);
-        let woken = || Arc::new(Woken(AtomicBool::new(true)));
-        self.tasks.extend(spawned.into_iter().map(|task| (task, woken())));
+        self.tasks.extend(spawned.into_iter().map(|task| (task, Woken::new())));
         let mut polled = 0;
         self.tasks.retain_mut(|(task, woken)| {
-            if !woken.0.swap(false, Ordering::SeqCst) {
+            if !woken.take() {
                 return true;
             }
             polled += 1;

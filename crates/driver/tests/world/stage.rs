@@ -4,11 +4,15 @@
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
-use candor_driver::Record;
+use candor_driver::{Handle, Producer, Record};
 use candor_sim::serve::{Effect, Fault, Net, Release, Settings};
 
-use super::World;
+use super::{Executor, World};
+
+/// Longer than anything lasts when nothing is in its way.
+const A_WHILE: Duration = Duration::from_secs(1);
 
 /// One broker with the topic `t`.
 pub(crate) fn settings(partitions: usize) -> Settings {
@@ -31,6 +35,27 @@ pub(crate) fn release(net: &mut Net, now: u64) {
 /// The n-th record; its value is its number.
 pub(crate) fn record(n: usize) -> Record<'static> {
     Record::to("t").partition(0).value(n.to_string())
+}
+
+/// The n-th record, made larger by so many bytes.
+pub(crate) fn filled(n: usize, size: usize) -> Record<'static> {
+    record(n).header("filler", vec![0; size])
+}
+
+/// Record 0 is delivered, the socket does not take record 1, and 2 is cancelled behind it: the handles
+/// of these two.
+pub(crate) fn cancel_behind_a_stuck_socket(
+    executor: &mut Executor,
+    producer: &Producer<World>,
+) -> (Handle, Handle) {
+    assert!(executor.block_on(producer.send(record(0))).is_delivered());
+    executor.world.stick(true);
+    let stuck = producer.try_send(record(1)).unwrap();
+    executor.pass(A_WHILE);
+    let behind = producer.try_send(record(2)).unwrap();
+    executor.pass(A_WHILE);
+    behind.cancel();
+    (stuck, behind)
 }
 
 /// The values in a partition's log.
