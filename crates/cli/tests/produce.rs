@@ -19,6 +19,15 @@ fn hold(release: Release) -> Fault {
     Fault::on_produce(1, Effect::HoldReply(release))
 }
 
+/// Lets all answers go that are held; how many.
+fn release(server: &Server) -> usize {
+    server.with(|net, now| {
+        let held = net.held();
+        held.iter().for_each(|(connection, _)| net.release(now, *connection));
+        held.len()
+    })
+}
+
 fn lines(n: u32) -> Vec<u8> {
     (1..=n).flat_map(|i| format!("key-{}:value {i}\n", i % 50).into_bytes()).collect()
 }
@@ -105,10 +114,7 @@ fn an_unknown_record_is_in_the_ledger_at_once_and_resolved_in_place() {
         let at = entry["at_ms"].as_u64().unwrap();
         assert!((300..5_000).contains(&at), "told at its deadline: {entry}");
     }
-    server.with(|net, now| {
-        let held: Vec<_> = net.held().into_iter().map(|(connection, _)| connection).collect();
-        held.into_iter().for_each(|connection| net.release(now, connection));
-    });
+    release(&server);
     let ended = run.end();
     assert_eq!(ended.code, Some(0), "delivered in the end: {ended:?}");
     let late = folder.objects("ledger");
@@ -195,10 +201,7 @@ fn a_ledger_in_a_pipe_has_each_record_once_and_no_blanks() {
     let mut run = produce(&server, TOPIC, &args);
     run.feed(b"one\n");
     run.await_word("waiting for what became of 1 unknown record");
-    server.with(|net, now| {
-        let held: Vec<_> = net.held().into_iter().map(|(connection, _)| connection).collect();
-        held.into_iter().for_each(|connection| net.release(now, connection));
-    });
+    release(&server);
     let ended = run.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let lines: Vec<&str> = ended.out.lines().collect();
@@ -317,11 +320,7 @@ fn a_full_buffer_makes_lines_wait_and_loses_none() {
     let more = ["--key-separator", ":", "--format", "json", "--ledger", &ledger, &file];
     let mut run = produce(&server, TOPIC, &[&small[..], &more].concat());
     run.await_word("waiting for");
-    server.with(|net, now| {
-        let held: Vec<_> = net.held().into_iter().map(|(connection, _)| connection).collect();
-        assert_eq!(held.len(), 1);
-        held.into_iter().for_each(|connection| net.release(now, connection));
-    });
+    assert_eq!(release(&server), 1);
     let ended = run.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.json()["delivered"], json!(5_000));
