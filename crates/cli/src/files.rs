@@ -1,8 +1,9 @@
 //! Files that a command writes: opened before anything else is done, and begun when it is known that
 //! there is something to write. A command that cannot do its work leaves older files as they were.
 
-use std::fs::{File, OpenOptions};
-use std::io;
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -12,12 +13,37 @@ use anyhow::{Context, bail};
 pub(crate) struct Target {
     path: PathBuf,
     what: &'static str,
-    /// `None` once it is begun.
-    file: Option<File>,
+    file: File,
+    origin: Origin,
+}
+
+/// Where the file of a target comes from.
+#[derive(Debug)]
+enum Origin {
     /// It was not there before.
-    made: bool,
+    Made(Made),
+    /// It was.
+    Found,
     /// It is one of our own standard streams.
-    standard: bool,
+    Standard,
+}
+
+/// A file that was made here: unless it stays, it goes as if it had never been.
+#[derive(Debug)]
+struct Made(Option<PathBuf>);
+
+impl Made {
+    fn stays(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            let _gone = fs::remove_file(path);
+        }
+    }
 }
 
 /// A file that is empty, or a stream.
@@ -41,34 +67,27 @@ impl Target {
         let cannot = || {
             format!("cannot create the {what} {}: check its folder and permissions", path.display())
         };
-        let standard = standard(path).with_context(cannot)?;
-        let is_standard = standard.is_some();
-        let (file, made) = match standard {
-            Some(file) => (file, false),
-            None => open_or_make(path).with_context(cannot)?,
-        };
-        Ok(Self { path: path.to_owned(), what, file: Some(file), made, standard: is_standard })
+        let (file, origin) = open_or_make(path).with_context(cannot)?;
+        Ok(Self { path: path.to_owned(), what, file, origin })
     }
 
     /// Begins the file: what stood in it is gone.
-    pub(crate) fn begin(mut self) -> anyhow::Result<Begun> {
-        let path = std::mem::take(&mut self.path);
-        let Some(file) = self.file.take() else { bail!("{} is begun already", path.display()) };
-        let can_be_rewritten = !self.standard && is_regular(&file);
+    pub(crate) fn begin(self) -> anyhow::Result<Begun> {
+        let Self { path, what, file, origin } = self;
+        let is_ours = match origin {
+            Origin::Made(made) => {
+                made.stays();
+                true
+            }
+            Origin::Found => true,
+            Origin::Standard => false,
+        };
+        let can_be_rewritten = is_ours && is_regular(&file);
         if can_be_rewritten {
             file.set_len(0)
-                .with_context(|| format!("cannot empty the {} {}", self.what, path.display()))?;
+                .with_context(|| format!("cannot empty the {what} {}", path.display()))?;
         }
         Ok(Begun { path, file, can_be_rewritten })
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        // Nothing was written: it is as if it had not been opened.
-        if self.made && self.file.take().is_some() {
-            let _gone = std::fs::remove_file(&self.path);
-        }
     }
 }
 
@@ -90,21 +109,56 @@ fn standard(_path: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-fn open_or_make(path: &Path) -> io::Result<(File, bool)> {
+fn open_or_make(path: &Path) -> io::Result<(File, Origin)> {
+    if let Some(stream) = standard(path)? {
+        return Ok((stream, Origin::Standard));
+    }
     match OpenOptions::new().write(true).create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             // A link to nowhere exists, and yet its file has to be made.
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
-            Ok((file, false))
+            Ok((file, Origin::Found))
         }
-        made => made.map(|file| (file, true)),
+        made => made.map(|file| (file, Origin::Made(Made(Some(path.to_owned()))))),
     }
+}
+
+/// Puts a copy into the place of a file of so many bytes once it is whole: whoever looks, whenever, finds
+/// a whole file.
+pub(crate) fn replace(
+    path: &Path,
+    length: u64,
+    copy: impl FnOnce(BufReader<File>, &mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
+    // Behind links, so that they stay.
+    let path = path.canonicalize()?;
+    let about = fs::metadata(&path)?;
+    if about.len() != length {
+        return Err(io::Error::other("another file has taken its place"));
+    }
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}", std::process::id()));
+    let beside = path.with_file_name(name);
+    let write = || {
+        let old = BufReader::new(File::open(&path)?);
+        let mut new = BufWriter::new(File::create_new(&beside)?);
+        make_alike(new.get_ref(), &about)?;
+        copy(old, &mut new)?;
+        new.into_inner()?.sync_all()?;
+        fs::rename(&beside, &path)
+    };
+    let written = write();
+    if written.is_err() {
+        let _gone = fs::remove_file(&beside);
+    }
+    written
 }
 
 /// Gives a new file the owner and the rights of the one whose place it will take; an error if that
 /// one has other names, under which it would stay as it is.
 #[cfg(unix)]
-pub(crate) fn make_alike(new: &File, old: &std::fs::Metadata) -> io::Result<()> {
+fn make_alike(new: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     if old.nlink() > 1 {
         return Err(io::Error::other("the file has other names"));
@@ -114,7 +168,7 @@ pub(crate) fn make_alike(new: &File, old: &std::fs::Metadata) -> io::Result<()> 
 }
 
 #[cfg(not(unix))]
-pub(crate) fn make_alike(new: &File, old: &std::fs::Metadata) -> io::Result<()> {
+fn make_alike(new: &File, old: &Metadata) -> io::Result<()> {
     new.set_permissions(old.permissions())
 }
 
@@ -138,22 +192,16 @@ pub(crate) fn check_apart(files: &[(&str, Option<&Path>)]) -> anyhow::Result<()>
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {
-    if let (Some(one), Some(other)) = (identity(one), identity(other))
-        && one == other
-    {
-        return true;
-    }
-    match (place(one), place(other)) {
-        (Some(one), Some(other)) => one == other,
-        (Some(_) | None, None) | (None, Some(_)) => false,
-    }
+    identity(one).is_some_and(|one| identity(other) == Some(one))
+        || place(one).is_some_and(|one| place(other) == Some(one))
 }
 
-/// What is the same for all names of a file that is there.
+/// What is the same for all names of a file that is there; nothing for what is shared without harm
+/// (pipes, devices).
 #[cfg(unix)]
 fn identity(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
-    let about = std::fs::metadata(path).ok().filter(|about| about.is_file())?;
+    let about = fs::metadata(path).ok().filter(|about| about.is_file())?;
     Some((about.dev(), about.ino()))
 }
 
@@ -162,13 +210,10 @@ fn identity(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok().filter(|path| path.is_file())
 }
 
-/// Where a file is, or would be; nothing for what is shared without harm (`-`, pipes, devices).
+/// Where a file that is not there yet would be.
 fn place(path: &Path) -> Option<PathBuf> {
-    if path == Path::new("-") {
+    if path == Path::new("-") || path.exists() {
         return None;
-    }
-    if let Ok(there) = path.canonicalize() {
-        return there.is_file().then_some(there);
     }
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     let folder = folder.unwrap_or_else(|| Path::new(".")).canonicalize().ok()?;

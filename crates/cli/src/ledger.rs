@@ -10,8 +10,8 @@
 //! place when it is whole.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -185,20 +185,18 @@ impl Ledger {
     }
 
     /// Writes an entry that will not change.
-    pub(crate) fn write(&mut self, entry: &Entry) -> anyhow::Result<()> {
+    fn write(&mut self, entry: &Entry) -> anyhow::Result<()> {
         let Some(sink) = &mut self.sink else { return Ok(()) };
         let bytes = encode(entry, 0)?;
-        sink.append(&bytes).with_context(|| failed(&self.path))?;
-        Ok(())
+        sink.append(&bytes).with_context(|| failed(&self.path))
     }
 
     fn write_open(&mut self, entry: &Entry) -> anyhow::Result<Option<Place>> {
-        let Some(sink @ Sink::File { .. }) = &mut self.sink else { return Ok(None) };
-        if let Sink::File { blanks, .. } = sink {
-            *blanks = true;
-        }
-        let bytes = encode(entry, ROOM)?;
-        let at = sink.append(&bytes).with_context(|| failed(&self.path))?;
+        let Some(Sink::File { out, end, blanks }) = &mut self.sink else { return Ok(None) };
+        let (at, bytes) = (*end, encode(entry, ROOM)?);
+        *blanks = true;
+        out.write_all(&bytes).with_context(|| failed(&self.path))?;
+        *end += bytes.len() as u64;
         Ok(Some(Place { at, length: bytes.len() - 1 }))
     }
 
@@ -229,9 +227,7 @@ impl Ledger {
         };
         flushed.with_context(|| failed(&self.path))
     }
-}
 
-impl Ledger {
     /// Nothing more will be heard. What could not be written before it was resolved is written as it
     /// stands, and the blanks that waited for resolutions are taken out. Where that fails, the ledger
     /// is whole all the same, and the error says so.
@@ -243,7 +239,7 @@ impl Ledger {
         }
         self.flush()?;
         let Some(Sink::File { end, blanks: true, .. }) = self.sink.take() else { return Ok(()) };
-        take_out_blanks(&self.path, end).with_context(|| {
+        files::replace(&self.path, end, take_out_blanks).with_context(|| {
             let path = self.path.display();
             format!(
                 "{path} is whole, but has blanks at the ends of lines, which cannot be taken out"
@@ -253,16 +249,14 @@ impl Ledger {
 }
 
 impl Sink {
-    /// Where the bytes begin.
-    fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::File { out, end, .. } => {
-                let at = *end;
                 out.write_all(bytes)?;
                 *end += bytes.len() as u64;
-                Ok(at)
+                Ok(())
             }
-            Self::Stream(out) => out.write_all(bytes).map(|()| 0),
+            Self::Stream(out) => out.write_all(bytes),
         }
     }
 }
@@ -278,36 +272,13 @@ fn failed(path: &Path) -> String {
     format!("cannot write to {}: is the disk full, or the reader gone?", path.display())
 }
 
-/// Copies the file without its blanks into one beside it, which then takes its place: whoever looks,
-/// whenever, finds a whole ledger.
-fn take_out_blanks(path: &Path, length: u64) -> io::Result<()> {
-    // Behind links, so that they stay.
-    let path = path.canonicalize()?;
-    let about = fs::metadata(&path)?;
-    if about.len() != length {
-        return Err(io::Error::other("another file has taken its place"));
-    }
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}", std::process::id()));
-    let beside = path.with_file_name(name);
-    let copied =
-        copy_without_blanks(&path, &beside, &about).and_then(|()| fs::rename(&beside, &path));
-    if copied.is_err() {
-        let _gone = fs::remove_file(&beside);
-    }
-    copied
-}
-
-fn copy_without_blanks(from: &Path, to: &Path, about: &fs::Metadata) -> io::Result<()> {
-    let mut lines = BufReader::new(File::open(from)?);
-    let mut out = BufWriter::new(File::create_new(to)?);
-    files::make_alike(out.get_ref(), about)?;
+/// Copies a ledger without its blanks.
+fn take_out_blanks(mut lines: impl BufRead, out: &mut impl Write) -> io::Result<()> {
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line)? > 0 {
         out.write_all(line.trim_ascii_end())?;
         out.write_all(b"\n")?;
         line.clear();
     }
-    out.into_inner()?.sync_all()
+    Ok(())
 }
