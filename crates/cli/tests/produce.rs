@@ -19,8 +19,13 @@ fn hold(release: Release) -> Fault {
     Fault::on_produce(1, Effect::HoldReply(release))
 }
 
-/// Lets all answers go that are held; how many.
+/// A deadline that comes soon, and not before a busy machine has handed the records over: what has
+/// left by then is unknown.
+const SOON: &str = "2s";
+
+/// Lets all answers go that are held, once there is one; how many.
 fn release(server: &Server) -> usize {
+    server.wait_until(|net| !net.held().is_empty());
     server.with(|net, now| {
         let held = net.held();
         held.iter().for_each(|(connection, _)| net.release(now, *connection));
@@ -103,7 +108,7 @@ fn an_empty_input_is_delivered() {
 fn an_unknown_record_is_in_the_ledger_at_once_and_resolved_in_place() {
     let (server, folder) = (cluster(vec![hold(Release::ByHand)]), Folder::new());
     let (ledger, rejects) = (folder.file("ledger"), folder.file("rejects"));
-    let args = ["--deadline", "300ms", "--ledger", &ledger, "--rejects", &rejects];
+    let args = ["--deadline", SOON, "--ledger", &ledger, "--rejects", &rejects];
     let mut run = produce(&server, TOPIC, &args);
     run.feed(b"one\ntwo\n");
     run.await_word("waiting for what became of 2 unknown records");
@@ -112,7 +117,7 @@ fn an_unknown_record_is_in_the_ledger_at_once_and_resolved_in_place() {
     for entry in &early {
         assert_eq!((&entry["verdict"], &entry["resolution"]), (&json!("unknown"), &Value::Null));
         let at = entry["at_ms"].as_u64().unwrap();
-        assert!((300..5_000).contains(&at), "told at its deadline: {entry}");
+        assert!(at >= 2_000, "told at its deadline: {entry}");
     }
     release(&server);
     let ended = run.end();
@@ -141,7 +146,7 @@ fn a_ledger_behind_a_link_stays_there_with_its_rights() {
     let (ledger, link) = (folder.write("ledger", b"of an earlier run\n"), folder.file("link"));
     std::fs::set_permissions(&ledger, PermissionsExt::from_mode(0o640)).unwrap();
     symlink(&ledger, &link).unwrap();
-    let times = ["--deadline", "200ms", "--resolve-within", "300ms"];
+    let times = ["--deadline", SOON, "--resolve-within", "300ms"];
     let mut run = produce(&server, TOPIC, &[&times[..], &["--ledger", &link]].concat());
     run.feed(b"one\n");
     assert_eq!(run.end().code, Some(1));
@@ -170,7 +175,7 @@ fn a_ledger_on_standard_output_and_the_summary_leave_each_other_alone() {
     let bootstrap = server.bootstrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_candor"));
     command.args(["produce", "--bootstrap-server", &bootstrap, "--topic", TOPIC]);
-    command.args(["--deadline", "200ms", "--resolve-within", "300ms"]);
+    command.args(["--deadline", SOON, "--resolve-within", "300ms"]);
     command.args(["--ledger", "/dev/stdout", "--format", "json"]);
     let ended = command.stdin(input).stdout(out).output().unwrap();
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
@@ -184,7 +189,7 @@ fn a_ledger_on_standard_output_and_the_summary_leave_each_other_alone() {
 fn a_ledger_is_whole_although_the_command_is_killed() {
     let (server, folder) = (cluster(vec![hold(Release::Never)]), Folder::new());
     let ledger = folder.file("ledger");
-    let mut run = produce(&server, TOPIC, &["--deadline", "300ms", "--ledger", &ledger]);
+    let mut run = produce(&server, TOPIC, &["--deadline", SOON, "--ledger", &ledger]);
     run.feed(b"one\ntwo\n");
     run.await_word("waiting for what became of 2 unknown records");
     run.kill();
@@ -197,7 +202,7 @@ fn a_ledger_is_whole_although_the_command_is_killed() {
 #[test]
 fn a_ledger_in_a_pipe_has_each_record_once_and_no_blanks() {
     let server = cluster(vec![hold(Release::ByHand)]);
-    let args = ["--deadline", "300ms", "--ledger", "/dev/stdout", "--format", "json"];
+    let args = ["--deadline", SOON, "--ledger", "/dev/stdout", "--format", "json"];
     let mut run = produce(&server, TOPIC, &args);
     run.feed(b"one\n");
     run.await_word("waiting for what became of 1 unknown record");
@@ -215,7 +220,7 @@ fn a_ledger_in_a_pipe_has_each_record_once_and_no_blanks() {
 fn what_nobody_can_find_out_is_rejected_with_its_line() {
     let (server, folder) = (cluster(vec![hold(Release::Never)]), Folder::new());
     let (ledger, rejects) = (folder.file("ledger"), folder.file("rejects"));
-    let times = ["--deadline", "200ms", "--resolve-within", "300ms", "--format", "json"];
+    let times = ["--deadline", SOON, "--resolve-within", "300ms", "--format", "json"];
     let files = ["--ledger", &*ledger, "--rejects", &rejects];
     let mut run = produce(&server, TOPIC, &[&times[..], &files].concat());
     run.feed(b"text \xc3\xa9\n\xff\x00\n");
