@@ -99,6 +99,9 @@ fn a_search_closes_and_a_planted_bug_is_found() {
     let ended = candor(&["sim", "search", "--scope", "calm", "--replay", "0.0"]).end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.out.ends_with("=> fine\n"), "{ended:?}");
+    let ended = candor(&["sim", "search", "--scope", "calm", "--replay", "0.999"]).end();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.out.contains("there is no step 999 here"), "{ended:?}");
     let list = candor(&["sim", "search", "--list"]).end();
     assert!(list.out.lines().count() > 10, "{list:?}");
     candor(&["sim", "search", "--scope", "nowhere"]).end().assert_error(&["--list"]);

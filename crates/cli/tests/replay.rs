@@ -89,6 +89,9 @@ fn a_seed_that_fails_draws_a_page_that_names_what_is_wrong() {
     let fine = candor(&seed).end();
     assert_eq!(fine.code, Some(0), "{fine:?}");
     assert!(fs::read_to_string(&out).is_err(), "there is nothing to draw");
+    let swarm = candor(&["sim", "swarm", "--seeds", "1", "--html", &out]).end();
+    assert!(swarm.err.contains("no seed failed"), "{swarm:?}");
+    assert!(fs::read_to_string(&out).is_err(), "there is nothing to draw");
     let ended = candor(&[&seed[..], &["--planted", "NoGate"]].concat()).end();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let wrong = ended.out.lines().find_map(|line| line.strip_prefix("WRONG: ")).unwrap();

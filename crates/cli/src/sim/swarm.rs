@@ -102,8 +102,10 @@ pub(crate) fn main(args: &Args) -> anyhow::Result<Ending> {
     }
     let shrunk = summary.shrunk.as_ref().map(|shrunk| &shrunk.report);
     let failure = shrunk.or_else(|| summary.failures.first());
-    if let (Some(target), Some(page)) = (target, failure.and_then(|report| report.page.as_ref())) {
-        write_page(target, page)?;
+    match (target, failure.and_then(|report| report.page.as_ref())) {
+        (Some(target), Some(page)) => write_page(target, page)?,
+        (Some(_), None) => complain("no seed failed: there is no page to draw"),
+        (None, _) => {}
     }
     Ok(Ending::well_if(summary.is_well()))
 }

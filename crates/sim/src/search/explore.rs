@@ -285,14 +285,19 @@ impl<M: Machine> Search<'_, M> {
     }
 }
 
-/// Takes the steps again and tells what happens, the quiet phase at the end included.
+/// Takes the steps again and tells what happens, the quiet phase at the end included. The last line
+/// is `=> fine`, or what was found, or that a schedule names a step that is not there.
 pub fn tell<M: Machine>(scope: &Scope, choices: &[u16]) -> Vec<String> {
     let mut world = World::<M>::new(scope);
     world.notes = Some(Vec::new());
     for choice in choices {
-        let Some(step) = world.steps(scope).get(usize::from(*choice)).copied() else {
-            world.note(|| format!("there is no step {choice} here"));
-            break;
+        let steps = world.steps(scope);
+        let Some(step) = steps.get(usize::from(*choice)).copied() else {
+            let offered = steps.len();
+            world.note(|| {
+                format!("=> there is no step {choice} here: {offered} are counted from 0")
+            });
+            return world.notes.unwrap_or_default();
         };
         world.note(|| step.to_string());
         if let Err(anomaly) = world.take(scope, step) {
