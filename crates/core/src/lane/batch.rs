@@ -1,5 +1,6 @@
 //! A batch in the three states of its life before it is settled: open, sealed, sequenced.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::action::Told;
@@ -62,7 +63,8 @@ pub(super) struct Extent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Records<P> {
     pub(super) payload: P,
-    pub(super) entries: Vec<Entry>,
+    /// In both directions: records expire from the front, as a rule.
+    pub(super) entries: VecDeque<Entry>,
     /// Places in the payload whose records have left, in order.
     stale: Vec<u32>,
     /// No record of it is due before this.
@@ -71,14 +73,14 @@ pub(super) struct Records<P> {
 
 impl<P: Payload> Records<P> {
     pub(super) fn empty() -> Self {
-        let (entries, stale) = (Vec::new(), Vec::new());
+        let (entries, stale) = (VecDeque::new(), Vec::new());
         Self { payload: P::empty(), entries, stale, expiry: Instant::NEVER }
     }
 
     pub(super) fn push(&mut self, entry: Entry, timestamp: i64, record: P::Record<'_>) {
         self.payload.push(timestamp, record);
         self.expiry = self.expiry.min(entry.deadline);
-        self.entries.push(entry);
+        self.entries.push_back(entry);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -100,8 +102,45 @@ impl<P: Payload> Records<P> {
         if self.is_empty() { 0 } else { self.payload.bytes() }
     }
 
+    /// When the first of them is due.
     pub(super) fn expiry(&self) -> Instant {
-        self.expiry
+        if self.stale.is_empty() { self.expiry } else { earliest(&self.entries) }
+    }
+
+    /// The newest of them; tickets ascend.
+    pub(super) fn last_ticket(&self) -> Option<Ticket> {
+        self.entries.back().map(|entry| entry.ticket)
+    }
+
+    fn index_of(&self, ticket: Ticket) -> Option<usize> {
+        self.entries.binary_search_by_key(&ticket, |entry| entry.ticket).ok()
+    }
+
+    /// The entry of a record.
+    pub(super) fn find(&self, ticket: Ticket) -> Option<&Entry> {
+        self.entries.get(self.index_of(ticket)?)
+    }
+
+    /// D3: takes out these records, in order. What that costs depends on how many they are, and not
+    /// on how many stay.
+    pub(super) fn take_these(&mut self, tickets: &[Ticket]) -> Vec<Told> {
+        if tickets.len() * 8 >= self.entries.len() {
+            return self.take(|_, entry| tickets.binary_search(&entry.ticket).is_ok());
+        }
+        // From the back, so that the indexes of the others stay as they are.
+        let mut taken: Vec<Told> =
+            tickets.iter().rev().filter_map(|ticket| self.take_one(*ticket)).collect();
+        taken.reverse();
+        self.compact_half();
+        taken
+    }
+
+    fn take_one(&mut self, ticket: Ticket) -> Option<Told> {
+        let index = self.index_of(ticket)?;
+        let entry = self.entries.remove(index)?;
+        let before = stale_before(&self.stale, index);
+        self.stale.insert(before, (index + before) as u32);
+        Some(entry.to_told(index))
     }
 
     /// D3: takes out the records for which `leaves` says so. The payload follows once half of it
@@ -130,18 +169,24 @@ impl<P: Payload> Records<P> {
         self.stale = stale;
         if self.entries.is_empty() {
             *self = Self::empty();
-        } else if self.stale.len() > self.entries.len() {
-            self.compact();
         }
+        self.compact_half();
         self.expiry = earliest(&self.entries);
         taken
     }
 
-    /// Brings the payload up to date.
+    fn compact_half(&mut self) {
+        if self.stale.len() > self.entries.len() {
+            self.compact();
+        }
+    }
+
+    /// Brings the payload, and the bound on deadlines, up to date.
     fn compact(&mut self) {
         let stale = core::mem::take(&mut self.stale);
         if !stale.is_empty() {
             self.payload.remove_all(&stale);
+            self.expiry = earliest(&self.entries);
         }
     }
 
@@ -153,22 +198,13 @@ impl<P: Payload> Records<P> {
         self.take(|_, entry| R::expired(now, entry.deadline))
     }
 
-    /// D4: takes out the records that are due because they were taken back.
-    pub(super) fn take_back<R: Rules>(&mut self, now: Instant) -> Vec<Told> {
-        let taken_back = |entry: &Entry| entry.taken_back && R::expired(now, entry.deadline);
-        match R::expired(now, self.expiry) && self.entries.iter().any(taken_back) {
-            true => self.take(|_, entry| taken_back(entry)),
-            false => Vec::new(),
-        }
-    }
-
     /// D4: deadline := now.
     pub(super) fn cancel(&mut self, ticket: Ticket, now: Instant) -> bool {
-        let found = bring_forward(&mut self.entries, ticket, now);
-        if found {
-            self.expiry = self.expiry.min(now);
-        }
-        found
+        let entry = self.index_of(ticket).and_then(|index| self.entries.get_mut(index));
+        let Some(entry) = entry else { return false };
+        bring_forward(entry, now);
+        self.expiry = self.expiry.min(now);
+        true
     }
 
     /// Adds these records behind its own.
@@ -189,8 +225,8 @@ impl<P: Payload> Records<P> {
     }
 }
 
-fn earliest(entries: &[Entry]) -> Instant {
-    let untold = entries.iter().filter(|entry| entry.is_untold());
+fn earliest<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Instant {
+    let untold = entries.into_iter().filter(|entry| entry.is_untold());
     untold.map(|entry| entry.deadline).min().unwrap_or(Instant::NEVER)
 }
 
@@ -204,14 +240,22 @@ pub(super) fn find(entries: &[Entry], ticket: Ticket) -> Option<&Entry> {
     entries.get(index_of(entries, ticket)?)
 }
 
-fn bring_forward(entries: &mut [Entry], ticket: Ticket, now: Instant) -> bool {
-    let Some(index) = index_of(entries, ticket) else { return false };
-    let entry = &mut entries[index];
+fn bring_forward(entry: &mut Entry, now: Instant) {
     if now < entry.deadline {
         entry.deadline = now;
         entry.taken_back = true;
     }
-    true
+}
+
+/// How many of these places, which ascend, lie before the record with this index.
+fn stale_before(stale: &[u32], index: usize) -> usize {
+    let (mut low, mut high) = (0, stale.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        // So many records stay before that place.
+        if stale[middle] as usize - middle <= index { low = middle + 1 } else { high = middle }
+    }
+    low
 }
 
 /// When a batch may be offered (again).
@@ -253,6 +297,14 @@ pub(super) enum Past {
 }
 
 impl Past {
+    /// D4: whether the record was taken back before anything of it was offered.
+    pub(super) fn is_taken_back(self, entry: &Entry) -> bool {
+        match self {
+            Self::NeverOffered => entry.taken_back,
+            Self::Refused | Self::Unreachable | Self::SlotTaken => false,
+        }
+    }
+
     /// What proves that such a record is not in the log.
     pub(super) fn proof(self) -> Proof {
         match self {
@@ -274,14 +326,6 @@ pub(super) struct SealedBatch<P> {
 }
 
 impl<P: Payload> SealedBatch<P> {
-    /// D4: what its owners took back, if it was never offered.
-    pub(super) fn take_back<R: Rules>(&mut self, now: Instant) -> Vec<Told> {
-        match self.past {
-            Past::NeverOffered => self.records.take_back::<R>(now),
-            Past::Refused | Past::Unreachable | Past::SlotTaken => Vec::new(),
-        }
-    }
-
     /// S1, S2: binds identity and sequence, at the first offer.
     pub(super) fn sequence(
         mut self,
@@ -294,7 +338,7 @@ impl<P: Payload> SealedBatch<P> {
         let frozen = self.records.payload.freeze(identity, first);
         SequencedBatch {
             frozen,
-            entries: self.records.entries,
+            entries: self.records.entries.into(),
             expiry,
             identity,
             first,
@@ -461,7 +505,7 @@ impl<P: Payload> SequencedBatch<P> {
 
     /// C3: a copy of the records for which `stays` says so; this batch goes on speaking for them.
     pub(super) fn copy(&self, stays: impl Fn(&Entry) -> bool) -> Records<P> {
-        let (payload, entries) = (self.frozen.clone().thaw(), self.entries.clone());
+        let (payload, entries) = (self.frozen.clone().thaw(), self.entries.clone().into());
         let mut records = Records { payload, entries, stale: Vec::new(), expiry: Instant::NEVER };
         records.take(|_, entry| !stays(entry));
         records.entries.iter_mut().for_each(|entry| entry.heard = Heard::Elsewhere);
@@ -483,9 +527,10 @@ impl<P: Payload> SequencedBatch<P> {
     }
 
     pub(super) fn cancel(&mut self, ticket: Ticket, now: Instant) -> bool {
-        let found = bring_forward(&mut self.entries, ticket, now);
+        let Some(index) = index_of(&self.entries, ticket) else { return false };
+        bring_forward(&mut self.entries[index], now);
         self.expiry = earliest(&self.entries);
-        found
+        true
     }
 
     pub(super) fn doubt(&self, last_acknowledged: Option<Offset>) -> Doubt {
@@ -508,7 +553,7 @@ impl<P: Payload> SequencedBatch<P> {
     ) -> (SealedBatch<P>, Vec<Told>, Vec<Told>) {
         let (expiry, retry) = (self.expiry, self.retry);
         let own: Vec<Ticket> = self.told().iter().map(|told| told.ticket).collect();
-        let (payload, entries) = (self.frozen.thaw(), self.entries);
+        let (payload, entries) = (self.frozen.thaw(), self.entries.into());
         let mut records = Records { payload, entries, stale: Vec::new(), expiry };
         let mut left =
             records.take(|i, entry| !entry.is_untold() || fails(i as u32, entry.deadline));

@@ -11,6 +11,7 @@ use crate::verdict::Proof;
 
 use super::Lane;
 use super::batch::{Entry, Past, find};
+use super::intake::Due;
 use super::span::Position;
 use super::vacate::Cause;
 
@@ -32,9 +33,9 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             return;
         }
         self.expire_replacement(now);
-        let taken_back = self.intake.take_back::<R>(now);
+        let Due { taken_back, expired } = self.intake.expire::<R>(now);
         self.tell(taken_back, Outcome::NotDelivered(Proof::TakenBack));
-        for (past, told) in self.intake.expire::<R>(now) {
+        for (past, told) in expired {
             self.tell_past(past, told);
         }
         self.expire_vacated(now);

@@ -11,11 +11,13 @@ use crate::payload::Payload;
 use crate::rules::Rules;
 use crate::time::{Instant, Wakeup};
 
-use super::batch::{Entry, Extent, Heard, OpenBatch, Past, Records, SealedBatch, index_of};
+use super::batch::{Entry, Extent, Heard, OpenBatch, Past, Records, SealedBatch};
+use super::schedule::Schedule;
 
 /// Open batch and queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Intake<P> {
+    /// Never an empty batch. Tickets ascend, from batch to batch and into the open one.
     queue: VecDeque<SealedBatch<P>>,
     open: OpenBatch<P>,
     /// V4: new batches are no larger than this.
@@ -24,6 +26,17 @@ pub(super) struct Intake<P> {
     /// The batch before: the next one is likely to become as large.
     usual: Extent,
     queued_bytes: usize,
+    /// Every record here, once one of them was due: as a rule none ever is.
+    schedule: Option<Schedule>,
+}
+
+/// D3, D4: what left because its time was up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Due {
+    /// Taken back, and never offered.
+    pub(super) taken_back: Vec<Told>,
+    /// All others, by batch.
+    pub(super) expired: Vec<(Past, Vec<Told>)>,
 }
 
 impl<P: Payload> Intake<P> {
@@ -35,6 +48,7 @@ impl<P: Payload> Intake<P> {
             last_ticket: None,
             usual: Extent::default(),
             queued_bytes: 0,
+            schedule: None,
         }
     }
 
@@ -69,6 +83,9 @@ impl<P: Payload> Intake<P> {
             timestamp,
             record,
         );
+        if let Some(schedule) = &mut self.schedule {
+            schedule.add(deadline, ticket);
+        }
         self.last_ticket = Some(ticket);
         if self.open.records.payload.bytes() >= limit {
             self.seal();
@@ -102,6 +119,14 @@ impl<P: Payload> Intake<P> {
 
     /// V2: batches that come back go before all others, in this order.
     pub(super) fn put_back(&mut self, batches: Vec<SealedBatch<P>>) {
+        if let Some(schedule) = &mut self.schedule {
+            batches.iter().for_each(|batch| schedule.add_all(&batch.records.entries));
+        }
+        self.push_front(batches);
+        debug_assert!(self.is_scheduled());
+    }
+
+    fn push_front(&mut self, batches: Vec<SealedBatch<P>>) {
         for batch in batches.into_iter().rev() {
             if !batch.records.is_empty() {
                 self.queued_bytes += batch.records.bytes();
@@ -133,19 +158,44 @@ impl<P: Payload> Intake<P> {
             self.seal();
         }
         if let Some(cut) = self.cut
-            && let Some(mut front) = self.pop()
+            && let Some(mut front) = self.pop_front()
         {
             let mut parts = front.cut(cut);
             parts.insert(0, front);
-            self.put_back(parts);
+            self.push_front(parts);
         }
         self.queue.front().map_or(0, |batch| batch.records.bytes())
     }
 
     pub(super) fn pop(&mut self) -> Option<SealedBatch<P>> {
+        let batch = self.pop_front()?;
+        if let Some(schedule) = &mut self.schedule {
+            schedule.remove_all(&batch.records.entries);
+        }
+        debug_assert!(self.is_scheduled());
+        self.rest();
+        Some(batch)
+    }
+
+    fn pop_front(&mut self) -> Option<SealedBatch<P>> {
         let batch = self.queue.pop_front()?;
         self.queued_bytes -= batch.records.bytes();
         Some(batch)
+    }
+
+    /// Whether the schedule has what is here, and nothing else.
+    fn is_scheduled(&self) -> bool {
+        self.schedule.as_ref().is_none_or(|schedule| *schedule == Schedule::of(self.records()))
+    }
+
+    /// With nothing in it, nothing is due either.
+    fn rest(&mut self) {
+        if self.open.records.is_empty() {
+            self.open.due = Instant::NEVER;
+        }
+        if self.is_empty() {
+            self.schedule = None;
+        }
     }
 
     /// C3: the records that a replacement may take along, in order: those that wait for nothing
@@ -191,73 +241,121 @@ impl<P: Payload> Intake<P> {
         drop(&mut self.open.records);
         self.queue.retain(|batch| !batch.records.is_empty());
         self.queued_bytes = self.queue.iter().map(|batch| batch.records.bytes()).sum();
-        if self.open.records.is_empty() {
-            self.open.due = Instant::NEVER;
+        self.schedule = None;
+        self.rest();
+    }
+
+    /// When the first record is due.
+    pub(super) fn expiry(&self) -> Instant {
+        match &self.schedule {
+            Some(schedule) => schedule.first(),
+            None => self.records().map(Records::expiry).min().unwrap_or(Instant::NEVER),
         }
     }
 
-    pub(super) fn expiry(&self) -> Instant {
-        let queued = self.queue.iter().map(|batch| batch.records.expiry()).min();
-        queued.unwrap_or(Instant::NEVER).min(self.open.records.expiry())
+    /// Queue and open batch, in order.
+    fn records(&self) -> impl Iterator<Item = &Records<P>> {
+        self.queue.iter().map(|batch| &batch.records).chain([&self.open.records])
     }
 
-    /// D4: takes out what was taken back and never offered.
-    pub(super) fn take_back<R: Rules>(&mut self, now: Instant) -> Vec<Told> {
-        let taken = self.take(
-            |batch| (batch.past, batch.take_back::<R>(now)),
-            |open| open.records.take_back::<R>(now),
-        );
-        taken.into_iter().flat_map(|(_, told)| told).collect()
+    /// D3, D4: takes out what is due.
+    pub(super) fn expire<R: Rules>(&mut self, now: Instant) -> Due {
+        if !R::expired(now, self.expiry()) {
+            return Due::default();
+        }
+        let records = self.queue.iter().map(|batch| &batch.records).chain([&self.open.records]);
+        let schedule = self.schedule.get_or_insert_with(|| Schedule::of(records));
+        let due = schedule.take_due::<R>(now);
+        let (taken_back, due): (Vec<Ticket>, Vec<Ticket>) =
+            due.into_iter().partition(|ticket| self.is_taken_back(*ticket));
+        let taken_back = self.take_these(&taken_back).into_iter().flat_map(|(_, told)| told);
+        let taken_back = taken_back.collect();
+        let expired = self.take_these(&due);
+        self.rest();
+        Due { taken_back, expired }
     }
 
-    /// D3: takes out what is due, by batch.
-    pub(super) fn expire<R: Rules>(&mut self, now: Instant) -> Vec<(Past, Vec<Told>)> {
-        self.take(
-            |batch| (batch.past, batch.records.expire::<R>(now)),
-            |open| open.records.expire::<R>(now),
-        )
+    /// The place of the batch that has the record, if any has: behind the queue is the open one.
+    fn place_of(&self, ticket: Ticket) -> usize {
+        self.queue.partition_point(|batch| batch.records.last_ticket() < Some(ticket))
+    }
+
+    fn batch_at(&self, place: usize) -> (Past, &Records<P>) {
+        let open = (Past::NeverOffered, &self.open.records);
+        self.queue.get(place).map_or(open, |batch| (batch.past, &batch.records))
+    }
+
+    fn is_taken_back(&self, ticket: Ticket) -> bool {
+        let (past, records) = self.batch_at(self.place_of(ticket));
+        records.find(ticket).is_some_and(|entry| past.is_taken_back(entry))
+    }
+
+    /// Takes out these records, which ascend, by batch.
+    fn take_these(&mut self, tickets: &[Ticket]) -> Vec<(Past, Vec<Told>)> {
+        let places: Vec<usize> = tickets.iter().map(|ticket| self.place_of(*ticket)).collect();
+        let (mut taken, mut emptied, mut rest) = (Vec::new(), Vec::new(), tickets);
+        for here in places.chunk_by(|one, next| one == next) {
+            let (these, others) = rest.split_at(here.len());
+            rest = others;
+            match self.queue.get_mut(here[0]) {
+                None => taken.push((Past::NeverOffered, self.open.records.take_these(these))),
+                Some(batch) => {
+                    self.queued_bytes -= batch.records.bytes();
+                    taken.push((batch.past, batch.records.take_these(these)));
+                    self.queued_bytes += batch.records.bytes();
+                    if batch.records.is_empty() {
+                        emptied.push(here[0]);
+                    }
+                }
+            }
+        }
+        self.drop_emptied(&emptied);
+        taken
+    }
+
+    /// Few are taken out one by one, and many at once.
+    fn drop_emptied(&mut self, places: &[usize]) {
+        if places.len() * 8 >= self.queue.len() {
+            self.queue.retain(|batch| !batch.records.is_empty());
+        } else {
+            places.iter().rev().for_each(|place| _ = self.queue.remove(*place));
+        }
     }
 
     /// D5: takes out everything, by batch.
     pub(super) fn take_all(&mut self) -> Vec<(Past, Vec<Told>)> {
-        self.take(
-            |batch| (batch.past, batch.records.take(|_, _| true)),
-            |open| open.records.take(|_, _| true),
-        )
-    }
-
-    fn take(
-        &mut self,
-        mut queued: impl FnMut(&mut SealedBatch<P>) -> (Past, Vec<Told>),
-        open: impl FnOnce(&mut OpenBatch<P>) -> Vec<Told>,
-    ) -> Vec<(Past, Vec<Told>)> {
-        let mut taken: Vec<_> = self.queue.iter_mut().map(&mut queued).collect();
-        self.queue.retain(|batch| !batch.records.is_empty());
-        self.queued_bytes = self.queue.iter().map(|batch| batch.records.bytes()).sum();
-        taken.push((Past::NeverOffered, open(&mut self.open)));
-        if self.open.records.is_empty() {
-            self.open.due = Instant::NEVER;
-        }
-        taken.retain(|(_, told)| !told.is_empty());
-        taken
+        self.seal();
+        self.schedule = None;
+        self.queued_bytes = 0;
+        let batches = self.queue.drain(..);
+        batches.map(|mut batch| (batch.past, batch.records.take(|_, _| true))).collect()
     }
 
     /// D4. Tells whether the record was here.
     pub(super) fn cancel(&mut self, ticket: Ticket, now: Instant) -> bool {
-        self.queue.iter_mut().any(|batch| batch.records.cancel(ticket, now))
-            || self.open.records.cancel(ticket, now)
+        let place = self.place_of(ticket);
+        let Some(&Entry { deadline, .. }) = self.batch_at(place).1.find(ticket) else {
+            return false;
+        };
+        if let Some(schedule) = &mut self.schedule {
+            schedule.bring_forward(deadline, ticket, now);
+        }
+        let records = match self.queue.get_mut(place) {
+            Some(batch) => &mut batch.records,
+            None => &mut self.open.records,
+        };
+        records.cancel(ticket, now)
     }
 
     /// Where a record waits, for `why`.
     pub(super) fn find(&self, ticket: Ticket) -> Option<Waiting> {
-        let holds = |entries: &[Entry]| index_of(entries, ticket).is_some();
-        let queued = self.queue.iter().position(|batch| holds(&batch.records.entries));
-        match queued {
-            Some(0) => Some(Waiting::Next),
-            Some(_) => Some(Waiting::Queued),
-            None if !holds(&self.open.records.entries) => None,
-            None if self.queue.is_empty() => Some(Waiting::Open { due: self.open.due }),
-            None => Some(Waiting::Queued),
+        let place = self.place_of(ticket);
+        let (_, records) = self.batch_at(place);
+        records.find(ticket)?;
+        match place {
+            0 if self.queue.is_empty() => Some(Waiting::Open { due: self.open.due }),
+            0 => Some(Waiting::Next),
+            _ => Some(Waiting::Queued),
         }
     }
 

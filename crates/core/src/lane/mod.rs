@@ -17,6 +17,7 @@ mod memory;
 mod offer;
 mod pass;
 mod replaced;
+mod schedule;
 mod settle;
 mod span;
 mod vacate;

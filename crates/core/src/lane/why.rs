@@ -6,7 +6,7 @@ use crate::payload::Payload;
 use crate::rules::Rules;
 
 use super::Lane;
-use super::batch::{SequencedBatch, find};
+use super::batch::SequencedBatch;
 use super::gate::{Confirmation, Gate};
 use super::intake::Waiting;
 use super::span::Position;
@@ -21,7 +21,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if let Some((position, batch)) = self.span.offered().find(|(_, batch)| holds(batch)) {
             return self.why_offered(position, batch, ticket);
         }
-        if self.span.kept().any(|batch| find(&batch.records.entries, ticket).is_some()) {
+        if self.span.kept().any(|batch| batch.records.find(ticket).is_some()) {
             return Why::Queue;
         }
         match self.intake.find(ticket) {
