@@ -170,6 +170,53 @@ fn what_a_broker_says_it_holds_us_back_is_no_part_of_the_timeout() {
     world.assert_offset(second, 2);
 }
 
+/// S17: 24 days fit the field. What is open then is given up after minutes, and found out.
+#[test]
+fn a_broker_that_asks_for_weeks_of_silence_gets_minutes() {
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));
+    world.mute.insert("b1".to_owned());
+    let (first, second) = (world.say("a"), world.say("b"));
+    world.settle();
+    let third = world.say("c");
+    world.settle();
+    let conn = world.conns("b1")[0];
+    world.cluster.throttle_ms = i32::MAX;
+    world.mute.clear();
+    assert!(world.answer_one(conn), "the request is there");
+    world.mute.insert("b1".to_owned());
+    world.cluster.throttle_ms = 0;
+    world.settle();
+    world.assert_offset(first, 1);
+    world.assert_offset(second, 2);
+    world.run(ms(629_000));
+    assert!(matches!(world.verdict(third), Some(Verdict::Unknown(_))));
+    assert_eq!(world.faults().len(), 0, "it is obeyed for long enough");
+    world.mute.clear();
+    world.links.get_mut(&conn).unwrap().forget_requests();
+    world.run(ms(2_000));
+    assert_eq!(world.faults(), [&Fault::RequestTimeout]);
+    assert!(matches!(world.resolutions[&third].1, Resolution::Delivered { .. }));
+    assert_eq!(world.cluster.log("t", 0), ["warm", "a", "b", "c"]);
+}
+
+/// The same with nothing open: the connection is left as one that is idle, and another one made.
+#[test]
+fn a_connection_that_is_to_be_silent_for_weeks_is_left() {
+    let mut world = World::<Honest>::warm(&config(), Cluster::new(1, 1));
+    world.cluster.throttle_ms = i32::MAX;
+    let first = world.say("a");
+    world.settle();
+    world.assert_offset(first, 1);
+    world.cluster.throttle_ms = 0;
+    world.run(ms(530_000));
+    let second = world.say("b");
+    world.run(ms(9_000));
+    assert_eq!(world.verdict(second), None, "it is obeyed for long enough");
+    world.run(ms(2_000));
+    world.assert_offset(second, 2);
+    assert_eq!(world.faults(), [&Fault::Contradiction; 0]);
+}
+
 #[test]
 fn a_leader_that_swallows_connections_does_not_hide_the_others() {
     let mut world = World::<Honest>::warm(&config(), Cluster::new(3, 1));

@@ -23,6 +23,12 @@ use crate::fault::Fault;
 use crate::lanes::LaneKey;
 use crate::router::TopicKey;
 
+/// A broker is not obeyed for longer when it asks for silence: the field has room for 24 days, in
+/// which one wrong answer would have all that is open on the connection wait for ever. Quotas ask for
+/// seconds. Longer than the idle timeout is by default, so that a connection with nothing open on it
+/// is left in order, instead of being spoken to before its time.
+const LONGEST_THROTTLE: Span = Span::from_secs(600);
+
 /// What connections have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
@@ -392,7 +398,8 @@ impl Connection {
     /// KIP-219: the broker hears nothing from us for so long, and answers nothing: what it said it
     /// would hold us back is no part of the request timeout (fault 91).
     pub(crate) fn throttle(&mut self, now: Instant, milliseconds: i32) {
-        let span = Span::from_millis(u64::try_from(milliseconds).unwrap_or(0));
+        let asked = Span::from_millis(u64::try_from(milliseconds).unwrap_or(0));
+        let span = asked.min(LONGEST_THROTTLE);
         if span == Span::ZERO {
             return;
         }

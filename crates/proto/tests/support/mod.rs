@@ -36,6 +36,13 @@ pub struct Link {
     pub handed: u64,
 }
 
+impl Link {
+    /// The broker never hears of what it was sent and did not handle.
+    pub fn forget_requests(&mut self) {
+        self.inbox.clear();
+    }
+}
+
 /// Everything.
 pub struct World<R: Rules = Honest> {
     pub producer: Producer<R>,
