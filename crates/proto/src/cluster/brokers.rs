@@ -199,7 +199,7 @@ impl Brokers {
 
     /// Whom to dial in order to ask anything of anybody: who failed least and was tried longest
     /// ago. Bootstrap addresses only while no broker is known to work (KIP-899). `None`: nobody may be
-    /// dialled, or nobody is more promising than those that are being `opened` already.
+    /// dialled, or nobody is more promising than those that are being `opened` just now.
     pub(crate) fn dial_anybody(&self, opened: impl Iterator<Item = Endpoint>) -> Option<Endpoint> {
         let failures = |endpoint| self.peers.get(&endpoint).map(Peer::failures);
         let promising = opened.filter_map(failures).min().unwrap_or(u32::MAX);

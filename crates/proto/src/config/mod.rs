@@ -138,7 +138,8 @@ impl Config {
         /// How long an answer may take; then its connection ends. Default 30 s.
         /// Java: `request.timeout.ms`.
         request_timeout: Duration => request_timeout;
-        /// How long connecting and greeting may take. Default 10 s.
+        /// How long connecting and greeting may take. Default 10 s. Where any broker will do, the
+        /// next one is dialled beside it after half a second.
         /// Java: `socket.connection.setup.timeout.ms`.
         connect_timeout: Duration => connect_timeout;
         /// A connection without traffic is closed after this. Default 9 min.

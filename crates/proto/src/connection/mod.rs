@@ -29,6 +29,11 @@ use crate::router::TopicKey;
 /// is left in order, instead of being spoken to before its time.
 const LONGEST_THROTTLE: Span = Span::from_secs(600);
 
+/// A connection that is not there by then is not waited for alone: another broker is dialled beside
+/// it, if any broker will do. Above what a connection over a long way takes, far below deadlines and
+/// `connect_timeout`.
+const HEAD_START: Span = Span::from_millis(500);
+
 /// What connections have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
@@ -142,6 +147,8 @@ pub(crate) struct Connection {
     produces: usize,
     next_correlation: i32,
     throttled_until: Instant,
+    /// Until then it is hoped to be there before anybody who is dialled later.
+    promising_until: Instant,
     last_traffic: Instant,
 }
 
@@ -158,6 +165,7 @@ impl Connection {
             produces: 0,
             next_correlation: 0,
             throttled_until: Instant::EPOCH,
+            promising_until: now + HEAD_START,
             last_traffic: now,
         }
     }
@@ -224,6 +232,11 @@ impl Connection {
     /// Whether it will be ready unless something happens.
     pub(crate) const fn is_opening(&self) -> bool {
         matches!(self.phase, Phase::Connecting { .. } | Phase::Greeting { .. })
+    }
+
+    /// Whether there is nothing better to do than to wait for it.
+    pub(crate) fn is_promising(&self, now: Instant) -> bool {
+        self.is_opening() && now < self.promising_until
     }
 
     /// Whether the transport is not up yet.
@@ -461,8 +474,8 @@ impl Connection {
         self.open.into_iter().map(fate).collect()
     }
 
-    /// When time does something to it next. `waits`: something wants to be sent as soon as the
-    /// broker may hear it.
+    /// When time does something to it next. `waits`: something wants to be sent as soon as a
+    /// broker may hear it, to this one or to any.
     pub(crate) fn deadline<R: Rules>(
         &self,
         now: Instant,
@@ -472,7 +485,9 @@ impl Connection {
         let expiry = match self.phase {
             Phase::Closing => return None,
             Phase::Connecting { until } | Phase::Greeting { until } => {
-                Deadline { at: until, why: Wakeup::Connection }
+                let promising = Some(self.promising_until).filter(|at| waits && now < *at);
+                let at = promising.map_or(until, |at| at.min(until));
+                Deadline { at, why: Wakeup::Connection }
             }
             Phase::Ready { .. } | Phase::Draining { .. } => match self.open.front() {
                 Some(open) => Deadline { at: open.expires, why: Wakeup::RequestTimeout },

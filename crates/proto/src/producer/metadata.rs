@@ -126,16 +126,25 @@ impl<R: Rules> Producer<R> {
         throttled.for_each(|(conn, _)| self.todo.push(Chore::Connection(*conn)));
     }
 
-    /// Whether a connection is about to be there.
+    /// Whether a connection is about to be there. Of those that are being opened, only the ones that
+    /// are still promising keep others from being dialled; when they no longer are, this is looked at
+    /// again.
     fn dial_somebody(&mut self, now: Instant) -> bool {
-        let opening = self.connections.values().filter(|connection| connection.is_opening());
-        let opened: Vec<_> = opening.map(|connection| connection.endpoint).collect();
-        match self.cluster.brokers.dial_anybody(opened.iter().copied()) {
+        let opening = self.connections.iter().filter(|(_, connection)| connection.is_opening());
+        let (mut promising, mut opened) = (Vec::new(), false);
+        for (conn, connection) in opening {
+            opened = true;
+            if connection.is_promising(now) {
+                promising.push(connection.endpoint);
+                self.todo.push(Chore::Connection(*conn));
+            }
+        }
+        match self.cluster.brokers.dial_anybody(promising.into_iter()) {
             Some(endpoint) => {
                 self.dial(now, endpoint);
                 true
             }
-            None => !opened.is_empty(),
+            None => opened,
         }
     }
 
