@@ -79,6 +79,11 @@ impl Router {
         Some(raw)
     }
 
+    /// The topic, of which no records wait, is forgotten.
+    pub(crate) fn forget(&mut self, topic: TopicKey) {
+        self.sticky.remove(&topic);
+    }
+
     /// When the next of them is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.expiries.first().map(|(at, ..)| *at)

@@ -3,8 +3,9 @@
 mod asks;
 mod brokers;
 mod topic;
+mod topics;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use candor_core::rules::Rules;
@@ -14,6 +15,7 @@ use candor_wire::{ErrorCode, metadata};
 pub(crate) use asks::{Ask, Asks, Waits};
 pub(crate) use brokers::{Brokers, Endpoint, Redial};
 pub(crate) use topic::{Agreement, Heard, IdChange, Source, Told, Topic};
+use topics::Topics;
 
 use crate::address::Address;
 use crate::fault::Fault;
@@ -62,8 +64,7 @@ impl Change {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cluster {
     id: Option<Arc<str>>,
-    topics: Vec<Topic>,
-    by_name: BTreeMap<Arc<str>, TopicKey>,
+    topics: Topics,
     pub(crate) brokers: Brokers,
     pub(crate) asks: Asks,
     /// Partitions whose lane waits for a confirmation.
@@ -75,11 +76,10 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    pub(crate) const fn new(brokers: Brokers, asks: Asks, age: Span, idle: Span) -> Self {
+    pub(crate) fn new(brokers: Brokers, asks: Asks, age: Span, idle: Span) -> Self {
         Self {
             id: None,
-            topics: Vec::new(),
-            by_name: BTreeMap::new(),
+            topics: Topics::default(),
             brokers,
             asks,
             questions: BTreeSet::new(),
@@ -95,11 +95,11 @@ impl Cluster {
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<TopicKey> {
-        self.by_name.get(name).copied()
+        self.topics.find(name)
     }
 
     pub(crate) fn topic(&self, key: TopicKey) -> Option<&Topic> {
-        self.topics.get(key.0 as usize)
+        self.topics.get(key)
     }
 
     /// The topic's name.
@@ -112,16 +112,13 @@ impl Cluster {
         let key = match known {
             Some(key) => key,
             None => {
-                let key = TopicKey(self.topics.len() as u32);
-                let name: Arc<str> = name.into();
-                self.topics.push(Topic::new(name.clone(), now));
-                self.by_name.insert(name, key);
+                let key = self.topics.add(name, now);
                 self.asks.at_once(key);
                 key
             }
         };
         self.next_round.get_or_insert(now + self.age);
-        if let Some(topic) = self.topics.get_mut(key.0 as usize) {
+        if let Some(topic) = self.topics.get_mut(key) {
             topic.last_used = now;
             if topic.updated.is_none_or(|at| at + self.age < now) {
                 self.asks.again(key);
@@ -140,7 +137,7 @@ impl Cluster {
     /// A lane doubts its leader (NeedLeader).
     pub(crate) fn ask(&mut self, topic: TopicKey, partition: i32) {
         let after = self.asks.sent();
-        let found = self.topics.get_mut(topic.0 as usize);
+        let found = self.topics.get_mut(topic);
         if let Some(partition) = found.and_then(|topic| topic.partition_mut(partition)) {
             partition.ask(after);
         }
@@ -159,21 +156,31 @@ impl Cluster {
         asks.into_iter().chain(self.next_round).min()
     }
 
-    /// Metadata grows old: asks for everything in use again.
-    pub(crate) fn grow_old(&mut self, now: Instant) {
+    /// Metadata grows old: asks for everything in use again (KIP-526). Of the rest, topics that
+    /// nothing is `kept` of are forgotten, and given to the caller.
+    pub(crate) fn grow_old(
+        &mut self,
+        now: Instant,
+        kept: impl Fn(TopicKey) -> bool,
+    ) -> Vec<TopicKey> {
         if self.next_round.is_none_or(|at| at > now) {
-            return;
+            return Vec::new();
         }
         let in_use = |topic: &Topic| topic.last_used + self.idle > now;
-        let used = self.topics.iter().enumerate().filter(|(_, topic)| in_use(topic));
-        let used: Vec<_> = used.map(|(index, _)| TopicKey(index as u32)).collect();
+        let (used, idle): (Vec<_>, Vec<_>) =
+            self.topics.iter().partition(|(_, topic)| in_use(topic));
+        let keys = |topics: Vec<(TopicKey, _)>| topics.into_iter().map(|(key, _)| key);
+        let (used, idle): (Vec<_>, Vec<_>) = (keys(used).collect(), keys(idle).collect());
         self.next_round = (!used.is_empty()).then_some(now + self.age);
         used.into_iter().for_each(|topic| self.asks.again(topic));
+        let forgotten: Vec<_> = idle.into_iter().filter(|topic| !kept(*topic)).collect();
+        forgotten.iter().for_each(|topic| self.topics.forget(*topic));
+        forgotten
     }
 
     /// KIP-951: takes in a newer leader that a broker hinted at; true if it is followed.
     pub(crate) fn hint<R: Rules>(&mut self, topic: TopicKey, partition: i32, told: Told) -> bool {
-        let found = self.topics.get_mut(topic.0 as usize);
+        let found = self.topics.get_mut(topic);
         found.is_some_and(|topic| topic.take_hint::<R>(partition, told))
     }
 
@@ -256,7 +263,7 @@ impl Cluster {
             alone: self.brokers.listed() <= 1,
             forsaken: by.broker.and_then(|broker| self.brokers.others_failed(broker)),
         };
-        let Some(topic) = self.topics.get_mut(key.0 as usize) else { return };
+        let Some(topic) = self.topics.get_mut(key) else { return };
         if matches!(
             info.error,
             ErrorCode::INVALID_TOPIC_EXCEPTION | ErrorCode::TOPIC_AUTHORIZATION_FAILED

@@ -1,6 +1,6 @@
 //! One topic: its id, its partitions, and which leaders are followed (rules S18, S21, U2).
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use candor_core::rules::Rules;
@@ -188,13 +188,17 @@ impl Partition {
     }
 }
 
+/// S18: an answer with an id that was replaced so many times ago is taken for news.
+const MOST_RETIRED: usize = 32;
+
 /// One topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Topic {
     pub(crate) name: Arc<str>,
     id: Option<TopicId>,
-    /// Ids that it had before. An answer that has one is stale, or the one that replaced it was.
-    retired: BTreeSet<TopicId>,
+    /// The last [`MOST_RETIRED`] ids that it had before, oldest first. An answer that has one is
+    /// stale, or the one that replaced it was.
+    retired: VecDeque<TopicId>,
     /// An answer with such an id that waits for another that agrees.
     doubted: Option<(TopicId, Source)>,
     partitions: Vec<Partition>,
@@ -222,7 +226,7 @@ impl Topic {
         Self {
             name,
             id: None,
-            retired: BTreeSet::new(),
+            retired: VecDeque::new(),
             doubted: None,
             partitions: Vec::new(),
             led: Vec::new(),
@@ -277,10 +281,13 @@ impl Topic {
                 }
             }
         }
-        self.retired.remove(&told);
+        self.retired.retain(|id| *id != told);
         self.doubted = None;
         let Some(before) = self.id.replace(told) else { return IdChange::Same };
-        self.retired.insert(before);
+        if self.retired.len() == MOST_RETIRED {
+            self.retired.pop_front();
+        }
+        self.retired.push_back(before);
         self.partitions.clear();
         IdChange::Recreated
     }

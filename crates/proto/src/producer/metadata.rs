@@ -23,7 +23,7 @@ enum Way {
 impl<R: Rules> Producer<R> {
     /// Asks for metadata, if it is due.
     pub(super) fn ask_metadata(&mut self, now: Instant) {
-        self.cluster.grow_old(now);
+        self.grow_old(now);
         if self.tickets.is_empty() {
             self.cluster.asks.rest();
         }
@@ -43,6 +43,15 @@ impl<R: Rules> Producer<R> {
         }
         let at = self.cluster.deadline().filter(|at| *at > now);
         self.timers.set(Timer::Metadata, at, Wakeup::Metadata);
+    }
+
+    /// A topic is forgotten that is idle and never got as far as a partition.
+    fn grow_old(&mut self, now: Instant) {
+        let Self { cluster, router, lanes, .. } = self;
+        let kept = |topic| router.holds(topic) || lanes.of_topic(topic).next().is_some();
+        for topic in cluster.grow_old(now, kept) {
+            self.router.forget(topic);
+        }
     }
 
     fn send_metadata(&mut self, now: Instant, conn: Conn) {
