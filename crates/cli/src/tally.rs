@@ -142,7 +142,8 @@ const fn is_about_time(why: &WhyNot) -> bool {
     match why {
         WhyNot::Proven(Proof::NeverOffered | Proof::Refused) | WhyNot::NoRoom => true,
         WhyNot::Proven(
-            Proof::TakenBack
+            Proof::NoPartition { .. }
+            | Proof::TakenBack
             | Proof::Rejected { .. }
             | Proof::Unreachable
             | Proof::Overtaken

@@ -10,7 +10,7 @@ pub(crate) fn why_not(why: &WhyNot) -> String {
              buffer.memory; raise it with --property max.request.size=.. (and max.message.bytes of \
              the topic), or split the line"
         ),
-        WhyNot::Proven(Proof::NeverOffered | Proof::TakenBack) => {
+        WhyNot::Proven(Proof::NeverOffered | Proof::NoPartition { .. } | Proof::TakenBack) => {
             format!("{why}; safe to send again")
         }
         WhyNot::Proven(Proof::Rejected { code: 10 }) => {

@@ -56,6 +56,12 @@ pub enum Proof {
     /// Its deadline came, or its partition or the producer ended, before any byte of it was offered
     /// to a connection.
     NeverOffered,
+    /// The same, and its topic has no such partition, as far as brokers told: the lane cannot know,
+    /// who drives it may.
+    NoPartition {
+        /// How many the topic has, counted from 0.
+        partitions: u32,
+    },
     /// It was taken back (cancelled, revoked) before any byte of it was offered to a connection.
     TakenBack,
     /// Every attempt was refused, the last time for a reason that may pass, until its deadline.

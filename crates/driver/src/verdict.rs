@@ -150,6 +150,11 @@ fn fmt_proof(proof: Proof, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             "its deadline came, or its partition or producer ended, \
              before it was offered to a broker",
         ),
+        Proof::NoPartition { partitions } => write!(
+            f,
+            "its deadline came, or its producer ended, and its topic has {partitions} partitions, \
+             counted from 0"
+        ),
         Proof::TakenBack => f.write_str("it was taken back before any broker was offered it"),
         Proof::Refused => f.write_str("brokers refused every attempt until its deadline"),
         Proof::Rejected { code } => write!(f, "the broker rejected it: {}", ErrorCode(code)),

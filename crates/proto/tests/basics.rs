@@ -301,6 +301,11 @@ fn who_waits_for_a_partition_that_is_not_there_hears_how_many_there_are() {
     assert_eq!(why, Waiting::NoPartition { partition: 3, partitions: 3 });
     let told = "it waits for partition 3, but its topic has 3, counted from 0";
     assert_eq!(why.to_string(), told);
+    let never =
+        world.send(Record::to("t").partition(9).value("a").deadline(Duration::from_secs(1)));
+    world.run_until_told(&[never]);
+    let why = Proof::NoPartition { partitions: 3 };
+    assert_eq!(world.verdict(never), Some(Verdict::NotDelivered(why)));
     let led = world.cluster.partition("t", 2).leader;
     world
         .cluster

@@ -358,7 +358,13 @@ impl<R: Rules> Producer<R> {
                 None => Waiting::Gone,
                 Some(slot) => match slot.lane.why(ticket) {
                     Why::Transmit => self.why_not_transmitted(slot.told.0),
-                    Why::Leader => self.why_no_leader(slot.topic, slot.partition),
+                    Why::Leader => {
+                        let lacks = self.lacks_partition(key);
+                        let partition = slot.partition;
+                        lacks.map_or(Waiting::Partition(Why::Leader), |partitions| {
+                            Waiting::NoPartition { partition, partitions }
+                        })
+                    }
                     why @ (Why::Gone
                     | Why::Metadata
                     | Why::Identity
@@ -376,14 +382,12 @@ impl<R: Rules> Producer<R> {
         }
     }
 
-    fn why_no_leader(&self, topic: TopicKey, partition: i32) -> Waiting {
-        let partitions = self.cluster.topic(topic).map_or(0, Topic::count);
-        match u32::try_from(partition) {
-            Ok(place) if partitions > 0 && place >= partitions => {
-                Waiting::NoPartition { partition, partitions }
-            }
-            Ok(_) | Err(_) => Waiting::Partition(Why::Leader),
-        }
+    /// How many partitions the lane's topic has, if the lane's is none of them.
+    pub(super) fn lacks_partition(&self, key: LaneKey) -> Option<u32> {
+        let slot = self.lanes.get(key)?;
+        let partitions = self.cluster.topic(slot.topic).map_or(0, Topic::count);
+        let place = u32::try_from(slot.partition).ok()?;
+        (partitions > 0 && place >= partitions).then_some(partitions)
     }
 
     fn why_not_transmitted(&self, route: Option<RouteId>) -> Waiting {

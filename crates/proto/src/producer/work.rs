@@ -216,7 +216,12 @@ impl<R: Rules> Producer<R> {
     }
 
     /// Passes verdicts and resolutions on, and gives back what the records held.
-    fn settle(&mut self, key: LaneKey, settled: Settled) {
+    fn settle(&mut self, key: LaneKey, mut settled: Settled) {
+        if settled.outcome == Outcome::NotDelivered(Proof::NeverOffered)
+            && let Some(partitions) = self.lacks_partition(key)
+        {
+            settled.outcome = Outcome::NotDelivered(Proof::NoPartition { partitions });
+        }
         let ends = !matches!(settled.outcome, Outcome::Unknown(_));
         let (mut freed, mut resolved, mut reported) = (0, 0, 0);
         for told in &settled.records {

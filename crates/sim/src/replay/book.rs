@@ -276,6 +276,7 @@ pub(super) fn resolution_text(resolution: Resolution) -> (Word, String) {
 pub(super) fn reason(proof: &Proof) -> String {
     match proof {
         Proof::Rejected { code } => format!("Rejected {code}"),
+        Proof::NoPartition { partitions } => format!("NoPartition {partitions}"),
         Proof::NeverOffered
         | Proof::TakenBack
         | Proof::Refused

@@ -503,7 +503,9 @@ impl<R: Rules> World<R> {
                     Proof::NeverOffered | Proof::TakenBack if place.is_none() => {
                         count(Rule::Unrouted);
                     }
-                    Proof::NeverOffered | Proof::TakenBack => count(Rule::NeverOffered),
+                    Proof::NeverOffered | Proof::NoPartition { .. } | Proof::TakenBack => {
+                        count(Rule::NeverOffered);
+                    }
                     Proof::Overtaken => count(Rule::Overtaken),
                     Proof::SlotTaken => count(Rule::SlotTaken),
                     Proof::Refused | Proof::Rejected { .. } | Proof::Unreachable => {}
