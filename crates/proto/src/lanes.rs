@@ -33,6 +33,15 @@ pub(crate) struct Slot<R: Rules> {
     pub(crate) unsent: Unsent,
 }
 
+impl<R: Rules> Slot<R> {
+    /// Gives back the room that was kept for more records.
+    pub(crate) fn shrink(&mut self) {
+        self.lane.shrink();
+        self.unsent.attempts.shrink_to_fit();
+        self.unsent.deferred.shrink_to_fit();
+    }
+}
+
 /// S16: bytes of attempts that are not sent yet live on, and count, whatever became of their records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unsent {
@@ -186,7 +195,15 @@ impl<R: Rules> Lanes<R> {
 
 #[cfg(test)]
 mod tests {
+    use candor_core::rules::Honest;
+
     use super::*;
+
+    /// `docs/assumptions.md` tells so: it is what stays of a partition for ever.
+    #[test]
+    fn a_lane_that_rests_takes_less_than_a_thousand_bytes() {
+        assert!(size_of::<Slot<Honest>>() + size_of::<((TopicKey, i32), LaneKey)>() < 1_000);
+    }
 
     #[test]
     fn bytes_count_until_every_attempt_that_may_hold_them_is_out() {

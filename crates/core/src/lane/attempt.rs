@@ -44,6 +44,10 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
+    pub(super) fn shrink(&mut self) {
+        self.waiting.shrink_to_fit();
+    }
+
     pub(super) fn add(&mut self, make: impl FnOnce(AttemptId) -> Attempt) -> AttemptId {
         let id = AttemptId(self.next);
         self.next += 1;

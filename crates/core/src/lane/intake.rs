@@ -56,6 +56,10 @@ impl<P: Payload> Intake<P> {
         self.queue.is_empty() && self.open.records.is_empty()
     }
 
+    pub(super) fn shrink(&mut self) {
+        self.queue.shrink_to_fit();
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.queued_bytes + self.open.records.bytes()
     }

@@ -298,6 +298,15 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         usage
     }
 
+    /// Gives back the room that was kept for more records: it would not be used soon.
+    pub fn shrink(&mut self) {
+        self.intake.shrink();
+        self.span.shrink();
+        self.attempts.shrink();
+        self.given_up.shrink_to_fit();
+        self.out.shrink_to_fit();
+    }
+
     /// D1: time going back is clamped.
     fn tick(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);

@@ -114,6 +114,11 @@ impl<P: Payload> Span<P> {
         Self { base: 0, slots: VecDeque::new(), contests: Vec::new() }
     }
 
+    pub(super) fn shrink(&mut self) {
+        self.slots.shrink_to_fit();
+        self.contests.shrink_to_fit();
+    }
+
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }

@@ -24,7 +24,8 @@ pub(crate) fn not_delivered(proof: Proof) -> String {
         | Proof::Refused
         | Proof::Unreachable
         | Proof::Overtaken
-        | Proof::SlotTaken => format!("NotDelivered {proof:?}"),
+        | Proof::SlotTaken
+        | Proof::NoPartition { .. } => format!("NotDelivered {proof:?}"),
     }
 }
 

@@ -156,13 +156,8 @@ impl Cluster {
         asks.into_iter().chain(self.next_round).min()
     }
 
-    /// Metadata grows old: asks for everything in use again (KIP-526). Of the rest, topics that
-    /// nothing is `kept` of are forgotten, and given to the caller.
-    pub(crate) fn grow_old(
-        &mut self,
-        now: Instant,
-        kept: impl Fn(TopicKey) -> bool,
-    ) -> Vec<TopicKey> {
+    /// Metadata grows old: asks for everything in use again (KIP-526). Gives the topics that are idle.
+    pub(crate) fn grow_old(&mut self, now: Instant) -> Vec<TopicKey> {
         if self.next_round.is_none_or(|at| at > now) {
             return Vec::new();
         }
@@ -173,9 +168,12 @@ impl Cluster {
         let (used, idle): (Vec<_>, Vec<_>) = (keys(used).collect(), keys(idle).collect());
         self.next_round = (!used.is_empty()).then_some(now + self.age);
         used.into_iter().for_each(|topic| self.asks.again(topic));
-        let forgotten: Vec<_> = idle.into_iter().filter(|topic| !kept(*topic)).collect();
-        forgotten.iter().for_each(|topic| self.topics.forget(*topic));
-        forgotten
+        idle
+    }
+
+    /// Nothing is left of the topic, and nobody waits for it.
+    pub(crate) fn forget(&mut self, topic: TopicKey) {
+        self.topics.forget(topic);
     }
 
     /// KIP-951: takes in a newer leader that a broker hinted at; true if it is followed.

@@ -10,6 +10,7 @@ use crate::cluster::{Ask, Change, Endpoint, Source};
 use crate::connection::{Conn, Connection, Request};
 use crate::fault::Fault;
 use crate::io::{Notice, Output};
+use crate::lanes::Slot;
 use crate::router::TopicKey;
 use crate::timers::Timer;
 
@@ -45,12 +46,18 @@ impl<R: Rules> Producer<R> {
         self.timers.set(Timer::Metadata, at, Wakeup::Metadata);
     }
 
-    /// A topic is forgotten that is idle and never got as far as a partition.
+    /// An idle topic is forgotten if none of its records got as far as a partition; else its lanes
+    /// give back what they do not need.
     fn grow_old(&mut self, now: Instant) {
-        let Self { cluster, router, lanes, .. } = self;
-        let kept = |topic| router.holds(topic) || lanes.of_topic(topic).next().is_some();
-        for topic in cluster.grow_old(now, kept) {
-            self.router.forget(topic);
+        for topic in self.cluster.grow_old(now) {
+            let lanes: Vec<_> = self.lanes.of_topic(topic).collect();
+            if lanes.is_empty() && !self.router.holds(topic) {
+                self.cluster.forget(topic);
+                self.router.forget(topic);
+            }
+            for key in lanes {
+                self.lanes.get_mut(key).into_iter().for_each(Slot::shrink);
+            }
         }
     }
 
