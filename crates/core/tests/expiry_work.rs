@@ -3,11 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panic")]
 
+mod play;
+
 use std::cell::Cell;
+use std::collections::BTreeMap;
 
 use candor_core::rules::{Honest, Rules};
 use candor_core::testing::Counted;
 use candor_core::*;
+use play::Play;
 use proptest::prelude::*;
 
 thread_local! {
@@ -216,6 +220,58 @@ proptest! {
             let next = batches.iter().flatten().map(|it| at(it.deadline)).min();
             prop_assert_eq!(lane.deadline().map(|it| it.at).filter(|_| next.is_some()), next);
             prop_assert_eq!(lane.usage().waiting == 0, next.is_none());
+        }
+    }
+
+    /// The same where batches leave, and come back in halves (10): who is due is told, and nobody else.
+    #[test]
+    fn who_is_due_is_told_whatever_left_and_came_back(
+        deadlines in prop::collection::vec(1..900_u64, 1..60),
+        per_batch in 1..9_usize,
+        steps in prop::collection::vec((0..60_u64, 0..4_u8, 0..60_u64), 1..60),
+    ) {
+        let mut play = Play::new();
+        let mut due = BTreeMap::new();
+        for (number, deadline) in deadlines.into_iter().enumerate() {
+            let ticket = play.join(play.now as i64, deadline);
+            due.insert(ticket, play.now + deadline);
+            if number % per_batch == 0 {
+                play.flush();
+            }
+        }
+        let mut offset = 10;
+        for (wait, what, ticket) in steps {
+            play.wait(wait);
+            match what {
+                0 => {
+                    play.tell(Event::Cancel(Ticket(ticket)));
+                    due.entry(ticket).and_modify(|at| *at = play.now.min(*at));
+                    play.poll();
+                }
+                1 | 2 => {
+                    if let Some(offer) = play.try_offer() {
+                        if what == 1 {
+                            play.zero(offer.attempt, offset);
+                            offset += 10;
+                        } else {
+                            play.error(offer.attempt, 10);
+                        }
+                    }
+                }
+                _ => play.flush(),
+            }
+            for (ticket, at) in &due {
+                let early = matches!(
+                    play.verdicts.get(ticket),
+                    Some(
+                        Verdict::Delivered { .. }
+                            | Verdict::NotDelivered(Proof::Rejected { code: 10 })
+                    )
+                );
+                let told = play.verdicts.contains_key(ticket);
+                prop_assert_eq!(told, early || *at <= play.now, "{} due at {}", ticket, at);
+            }
+            prop_assert!(play.lane.deadline().is_none_or(|it| it.at > play.now()));
         }
     }
 }

@@ -127,7 +127,6 @@ impl<P: Payload> Intake<P> {
             batches.iter().for_each(|batch| schedule.add_all(&batch.records.entries));
         }
         self.push_front(batches);
-        debug_assert!(self.is_scheduled());
     }
 
     fn push_front(&mut self, batches: Vec<SealedBatch<P>>) {
@@ -176,7 +175,6 @@ impl<P: Payload> Intake<P> {
         if let Some(schedule) = &mut self.schedule {
             schedule.remove_all(&batch.records.entries);
         }
-        debug_assert!(self.is_scheduled());
         self.rest();
         Some(batch)
     }
@@ -185,11 +183,6 @@ impl<P: Payload> Intake<P> {
         let batch = self.queue.pop_front()?;
         self.queued_bytes -= batch.records.bytes();
         Some(batch)
-    }
-
-    /// Whether the schedule has what is here, and nothing else.
-    fn is_scheduled(&self) -> bool {
-        self.schedule.as_ref().is_none_or(|schedule| *schedule == Schedule::of(self.records()))
     }
 
     /// With nothing in it, nothing is due either.
