@@ -4,6 +4,7 @@ use crate::action::Why;
 use crate::ids::Ticket;
 use crate::payload::Payload;
 use crate::rules::Rules;
+use crate::time::Instant;
 
 use super::Lane;
 use super::batch::SequencedBatch;
@@ -42,7 +43,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         match open {
             Some(attempt) if attempt.handed => Why::Answer { attempt: attempt.id },
             Some(_) => Why::Transmit,
-            None => self.why_not_offered(batch.retry.not_before),
+            None => self.why_not_offered(Some(position), batch.retry.not_before),
         }
     }
 
@@ -50,10 +51,11 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if !R::span_has_room(self.span.len()) {
             return Why::Span;
         }
-        self.why_not_offered(self.renewal.not_before)
+        self.why_not_offered(None, self.renewal.not_before)
     }
 
-    fn why_not_offered(&self, not_before: crate::time::Instant) -> Why {
+    /// What keeps a batch back that was offered at this position, or never.
+    fn why_not_offered(&self, position: Option<Position>, not_before: Instant) -> Why {
         if self.leader.route.is_none() {
             return Why::Leader;
         }
@@ -61,6 +63,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             return Why::Hold;
         }
         let epoch = self.leader.epoch;
+        let first = self.span.unsettled().next().map(|(first, _)| first);
         match self.gate {
             Gate::Closed(pass) => match pass.confirmation {
                 Confirmation::BeforeSecondPass | Confirmation::BeforeAbandon => {
@@ -70,7 +73,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
                 Confirmation::NotNeeded if not_before > self.now => {
                     Why::Backoff { until: not_before }
                 }
-                Confirmation::NotNeeded if self.span.unsettled().next().is_some() => Why::Gate,
+                Confirmation::NotNeeded if first.is_some() && first != position => Why::Gate,
                 Confirmation::NotNeeded => Why::Transmit,
             },
             Gate::Open { .. } if not_before > self.now => Why::Backoff { until: not_before },
