@@ -20,6 +20,8 @@ mod replaced;
 mod schedule;
 mod settle;
 mod span;
+#[cfg(test)]
+mod tests;
 mod vacate;
 mod why;
 

@@ -1,0 +1,135 @@
+//! Parts of the lane alone, where no verdict shows how they work: room, order, what is forgotten.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a test's helpers
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::attempt::{Attempt, Attempts, Passage};
+use super::batch::{Entry, Heard, Records, Tally};
+use super::span::Position;
+use crate::ids::{AttemptId, LeaderEpoch, RouteId, Ticket};
+use crate::rules::Honest;
+use crate::testing::Counted;
+use crate::time::Instant;
+
+fn entry(ticket: u64, deadline: u64) -> Entry {
+    Entry {
+        ticket: Ticket(ticket),
+        deadline: Instant::from_millis(deadline),
+        taken_back: false,
+        heard: Heard::Nothing,
+    }
+}
+
+/// Records 0, 1, 2, ... in order, due at the tenth millisecond of their number.
+fn records(count: u64) -> Records<Counted> {
+    let mut records = Records::empty();
+    for ticket in 0..count {
+        records.push(entry(ticket, 10 * ticket), 0, ticket as u16);
+    }
+    records
+}
+
+fn tickets(records: &Records<Counted>) -> Vec<u64> {
+    records.entries.iter().map(|entry| entry.ticket.0).collect()
+}
+
+/// D3: the payload may lag behind, by no more than half of it, and never where it is read.
+#[test]
+fn a_payload_is_rewritten_once_half_of_it_left() {
+    let mut records = records(8);
+    let mut left = Vec::new();
+    for ticket in 0..4 {
+        left.extend(records.take(|_, entry| entry.ticket == Ticket(ticket)));
+        assert_eq!(records.payload.records().len(), 8, "four of eight are no more than half");
+    }
+    assert_eq!(tickets(&records), [4, 5, 6, 7]);
+    assert!(left.iter().all(|told| told.index == 0), "places among those that were there");
+    records.take(|_, entry| entry.ticket == Ticket(6));
+    assert_eq!(records.payload.records(), [4, 5, 7]);
+    records.take(|position, _| position == 1);
+    assert_eq!(records.payload.records(), [4, 5, 7]);
+    let behind = records.split_off(1);
+    assert_eq!((records.payload.records(), behind.payload.records()), (vec![4], vec![7]));
+}
+
+/// Places that had left stand between those that leave, and before and behind them.
+#[test]
+fn places_are_those_of_the_payload() {
+    let mut records = records(9);
+    records.take(|_, entry| [1, 4, 8].contains(&entry.ticket.0));
+    records.take(|_, entry| entry.ticket == Ticket(3));
+    let behind = records.split_off(3);
+    assert_eq!(records.payload.records(), [0, 2, 5]);
+    assert_eq!(behind.payload.records(), [6, 7]);
+    assert_eq!((tickets(&records), tickets(&behind)), (vec![0, 2, 5], vec![6, 7]));
+}
+
+/// A new batch gets the room of the one before it and an eighth more.
+#[test]
+fn room_is_made_for_a_batch_like_the_last_one() {
+    let mut next: Records<Counted> = Records::empty();
+    next.reserve(records(16).extent());
+    assert_eq!(next.entries.capacity(), 18);
+}
+
+/// D4: only what its owner took back leaves by that, and only once.
+#[test]
+fn taking_back_leaves_the_others_to_their_deadlines() {
+    let now = Instant::from_millis(25);
+    let mut records = records(4);
+    assert!(records.take_back::<Honest>(now).is_empty(), "due, and nobody took them back");
+    assert!(records.cancel(Ticket(3), now));
+    let taken: Vec<_> = records.take_back::<Honest>(now).iter().map(|told| told.ticket.0).collect();
+    assert_eq!(taken, [3]);
+    assert!(records.cancel(Ticket(2), Instant::from_millis(20)));
+    assert!(records.take_back::<Honest>(now).is_empty(), "20 was its deadline anyway");
+    assert!(!records.cancel(Ticket(3), now), "it has left");
+    let due: Vec<_> = records.expire::<Honest>(now).iter().map(|told| told.ticket.0).collect();
+    assert_eq!((due, tickets(&records)), (vec![0, 1, 2], vec![]));
+}
+
+/// Of each route the oldest doubt counts; of routes that nobody answers on, only the oldest at all.
+#[test]
+fn a_tally_keeps_the_oldest_doubt_and_those_of_routes_in_use() {
+    let (a, b, c) = (RouteId(1), RouteId(2), RouteId(3));
+    let mut tally = Tally::default();
+    for (route, attempt) in [(b, 4), (a, 7), (b, 6), (a, 5), (c, 9)] {
+        tally.add_doubt(route, AttemptId(attempt));
+    }
+    let doubts = |tally: &Tally| tally.doubts().map(|(r, a)| (r.0, a.0)).collect::<Vec<_>>();
+    assert_eq!(doubts(&tally), [(2, 4), (1, 5), (3, 9)]);
+    assert_eq!(tally.oldest_doubt(), Some(AttemptId(4)));
+    tally.forget_routes(|route| route == c);
+    assert_eq!(doubts(&tally), [(2, 4), (3, 9)]);
+    assert_eq!((tally.doubt_on(a), tally.doubt_on(c)), (None, Some(AttemptId(9))));
+    tally.forget_routes(|_| false);
+    assert_eq!(doubts(&tally), [(2, 4)]);
+}
+
+/// Ages are told by rank, so that states of a search do not differ by numbers that only grow.
+#[test]
+fn attempts_are_ranked_by_age() {
+    let mut attempts = Attempts::default();
+    let ids: Vec<_> = (0..3)
+        .map(|n| {
+            attempts.add(|id| Attempt {
+                id,
+                position: Position(n),
+                route: RouteId(n),
+                leader_epoch: LeaderEpoch(1),
+                passage: Passage::Pass(1),
+                first: true,
+                orphaned: false,
+                handed: false,
+                settled: None,
+                log: 0,
+            })
+        })
+        .collect();
+    let ranks = |attempts: &Attempts| ids.iter().map(|id| attempts.rank(*id)).collect::<Vec<_>>();
+    assert_eq!(ranks(&attempts), [0, 1, 2]);
+    attempts.take(ids[0]);
+    assert_eq!(ranks(&attempts)[1..], [0, 1]);
+    assert!(!attempts.uses(RouteId(0)) && attempts.uses(RouteId(1)) && attempts.uses(RouteId(2)));
+}
