@@ -73,20 +73,38 @@ fn room_is_made_for_a_batch_like_the_last_one() {
     assert_eq!(next.entries.capacity(), 18);
 }
 
-/// D4: only what its owner took back leaves by that, and only once.
+/// D4: taking a record back moves its deadline, and marks it only if that was still to come.
 #[test]
 fn taking_back_leaves_the_others_to_their_deadlines() {
-    let now = Instant::from_millis(25);
     let mut records = records(4);
-    assert!(records.take_back::<Honest>(now).is_empty(), "due, and nobody took them back");
-    assert!(records.cancel(Ticket(3), now));
-    let taken: Vec<_> = records.take_back::<Honest>(now).iter().map(|told| told.ticket.0).collect();
-    assert_eq!(taken, [3]);
-    assert!(records.cancel(Ticket(2), Instant::from_millis(20)));
-    assert!(records.take_back::<Honest>(now).is_empty(), "20 was its deadline anyway");
-    assert!(!records.cancel(Ticket(3), now), "it has left");
-    let due: Vec<_> = records.expire::<Honest>(now).iter().map(|told| told.ticket.0).collect();
-    assert_eq!((due, tickets(&records)), (vec![0, 1, 2], vec![]));
+    assert!(records.cancel(Ticket(3), Instant::from_millis(25)));
+    assert!(records.cancel(Ticket(2), Instant::from_millis(20)), "20 was its deadline anyway");
+    let marked: Vec<_> = records.entries.iter().map(|entry| entry.taken_back).collect();
+    assert_eq!(marked, [false, false, false, true]);
+    assert_eq!(records.take_these(&[Ticket(3)]).len(), 1);
+    assert!(!records.cancel(Ticket(3), Instant::from_millis(25)), "it has left");
+    let due: Vec<_> =
+        records.expire::<Honest>(Instant::from_millis(15)).iter().map(|it| it.ticket.0).collect();
+    assert_eq!((due, tickets(&records)), (vec![0, 1], vec![2]));
+}
+
+/// Few of many leave by themselves, and all the same with places, order and the payload behind it.
+#[test]
+fn a_few_leave_as_if_all_were_looked_at() {
+    let leaving = [3, 4, 17, 39].map(Ticket);
+    let (mut one_by_one, mut at_once) = (records(40), records(40));
+    for first in [Ticket(0), Ticket(20)] {
+        one_by_one.take_these(&[first]);
+        at_once.take(|_, entry| entry.ticket == first);
+    }
+    let told = one_by_one.take_these(&leaving);
+    assert_eq!(told, at_once.take(|_, entry| leaving.contains(&entry.ticket)));
+    assert_eq!(told.iter().map(|it| it.index).collect::<Vec<_>>(), [2, 3, 16, 37]);
+    assert_eq!(tickets(&one_by_one), tickets(&at_once));
+    assert_eq!(one_by_one.expiry(), at_once.expiry());
+    let (behind, also) = (one_by_one.split_off(10), at_once.split_off(10));
+    assert_eq!(one_by_one.payload.records(), at_once.payload.records());
+    assert_eq!(behind.payload.records(), also.payload.records());
 }
 
 /// Of each route the oldest doubt counts; of routes that nobody answers on, only the oldest at all.
