@@ -45,6 +45,15 @@ impl Payload for Counted {
         self.records.remove(index as usize);
     }
 
+    fn remove_all(&mut self, indexes: &[u32]) {
+        let (mut place, mut leaving) = (0, indexes.iter().peekable());
+        self.records.retain(|_| {
+            let leaves = leaving.next_if_eq(&&place).is_some();
+            place += 1;
+            !leaves
+        });
+    }
+
     fn split_off(&mut self, at: u32) -> Self {
         Self { records: self.records.split_off(at as usize) }
     }

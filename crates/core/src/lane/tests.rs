@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::attempt::{Attempt, Attempts, Passage};
-use super::batch::{Entry, Heard, Records, Tally};
+use super::batch::{Entry, Heard, Past, Records, Retry, SealedBatch, Tally};
 use super::span::Position;
 use crate::ids::{AttemptId, LeaderEpoch, RouteId, Ticket};
 use crate::rules::Honest;
@@ -63,6 +63,23 @@ fn places_are_those_of_the_payload() {
     assert_eq!(records.payload.records(), [0, 2, 5]);
     assert_eq!(behind.payload.records(), [6, 7]);
     assert_eq!((tickets(&records), tickets(&behind)), (vec![0, 2, 5], vec![6, 7]));
+}
+
+/// V4: a batch is halved until it fits, and not once more.
+#[test]
+fn a_batch_that_fits_is_not_cut() {
+    let sizes = |limit| {
+        let (past, retry) = (Past::NeverOffered, Retry::AT_ONCE);
+        let mut batch = SealedBatch { records: records(7), past, retry };
+        let rest = batch.cut(limit);
+        let all = core::iter::once(&batch).chain(&rest);
+        all.map(|part| part.records.entries.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(sizes(7), [7]);
+    assert_eq!(sizes(6), [4, 3]);
+    assert_eq!(sizes(4), [4, 3]);
+    assert_eq!(sizes(3), [2, 2, 3]);
+    assert_eq!(sizes(0), [1, 1, 2, 3], "one record cannot be cut");
 }
 
 /// A new batch gets the room of the one before it and an eighth more.
