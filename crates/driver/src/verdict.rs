@@ -116,7 +116,10 @@ impl std::error::Error for NotDelivered {}
 /// Why a record certainly is not in the log.
 ///
 /// ```
-/// assert!(candor_driver::WhyNot::NoRoom.to_string().contains("room"));
+/// use candor_driver::{Proof, WhyNot};
+/// assert!(WhyNot::NoRoom.to_string().contains("room"));
+/// let why = WhyNot::Proven(Proof::NoPartition { partitions: 3 });
+/// assert!(why.to_string().ends_with("its topic has 3 partitions, counted from 0"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WhyNot {
