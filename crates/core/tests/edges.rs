@@ -105,3 +105,177 @@ fn corrupt_three_times_in_a_row_is_permanent() {
     play.error(attempt, 2);
     assert_eq!(play.verdicts[&ticket], Verdict::NotDelivered(Proof::Rejected { code: 2 }));
 }
+
+/// V2, D3: records of a slot that was given up hear at their own deadline, whoever is waited for;
+/// the others go on.
+#[test]
+fn records_of_a_slot_that_was_given_up_are_told_one_by_one() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (_, before) = play.append_and_offer(MINUTE);
+    let deadlines = [50, MINUTE, 50, MINUTE];
+    let tickets = deadlines.map(|deadline| play.join(play.now as i64, deadline));
+    play.flush();
+    let large = play.offer();
+    play.error(large, 10);
+    assert!(play.verdicts.is_empty() || !play.verdicts.contains_key(&tickets[0]));
+    play.wait(60);
+    for (ticket, deadline) in tickets.iter().zip(deadlines) {
+        assert_eq!(play.verdicts.contains_key(ticket), deadline == 50, "{ticket}");
+    }
+    play.zero(before, 11);
+    let mut base = 12;
+    while play.verdicts.len() < 6 {
+        let attempt = play.offer_again();
+        play.zero(attempt, base);
+        base += 1;
+    }
+    for (ticket, deadline) in tickets.iter().zip(deadlines) {
+        let delivered = matches!(play.verdicts[ticket], Verdict::Delivered { .. });
+        assert_eq!(delivered, deadline == MINUTE, "{ticket}");
+    }
+}
+
+/// V2: behind a slot that was given up nothing is asked again: no broker takes it there.
+#[test]
+fn nothing_is_resent_behind_a_slot_that_was_given_up() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (_, before) = play.append_and_offer(MINUTE);
+    let (_, refused) = play.append_and_offer(MINUTE);
+    let (_, behind) = play.append_and_offer(MINUTE);
+    play.lose(behind);
+    play.error(refused, 87);
+    play.wait(2_000);
+    assert!(play.try_offer().is_none());
+    play.zero(before, 11);
+    play.wait(2_000);
+    assert!(play.epoch_in_use() == 4 && play.try_offer().is_some(), "under the next epoch");
+}
+
+/// L8: a batch goes where there is exactly room for it, first and again, and not where it is short
+/// of one byte.
+#[test]
+fn an_offer_fits_the_room_that_is_there() {
+    let mut play = Play::new();
+    for ticket in 0..3 {
+        assert_eq!(play.join(play.now as i64, MINUTE), ticket);
+    }
+    play.flush();
+    let offer = |play: &mut Play, max| play.lane.offer(play.now(), RouteId(play.route), max);
+    assert!(offer(&mut play, 2).is_none());
+    let attempt = offer(&mut play, 3).expect("it fits").attempt;
+    play.error(attempt, 7);
+    play.wait(2_000);
+    assert!(offer(&mut play, 2).is_none());
+    assert!(offer(&mut play, 3).is_some());
+}
+
+/// D5: a lane that is closing goes on until its deadline, and offers nothing at it.
+#[test]
+fn a_closing_lane_offers_before_its_deadline_only() {
+    let mut play = Play::new();
+    play.append(MINUTE);
+    play.tell(Event::Close { deadline: Instant::from_millis(play.now + 10) });
+    let attempt = play.offer();
+    play.error(attempt, 87);
+    let mut play = Play::new();
+    play.append(MINUTE);
+    play.tell(Event::Close { deadline: Instant::from_millis(play.now + 10) });
+    play.now += 10;
+    assert!(play.try_offer().is_none());
+}
+
+/// Nothing can be offered to nobody; nor while a leader's confirmation is awaited (K5).
+#[test]
+fn nothing_is_offerable_without_a_leader_or_before_its_confirmation() {
+    let mut play = Play::new();
+    play.join(-1, 10 * MINUTE);
+    play.flush();
+    assert!(play.lane.offerable(play.now()));
+    play.leader(None);
+    assert!(!play.lane.offerable(play.now()));
+    play.next_route();
+    let attempt = play.offer();
+    play.error(attempt, 45);
+    play.wait(2_000);
+    assert!(!play.lane.offerable(play.now()), "the leader is not confirmed");
+    play.confirm();
+    play.wait(2_000);
+    assert!(play.lane.offerable(play.now()));
+}
+
+/// What was never to be woken for is not told as a time; a bound that is out of date holds nothing
+/// up, and a verdict that is due goes before every offer (D6).
+#[test]
+fn deadlines_are_those_of_records_that_wait() {
+    let mut play = Play::new();
+    assert_eq!(play.lane.deadline(), None);
+    play.open_gate(10);
+    let (_, short) = play.append_and_offer(10);
+    play.append(MINUTE);
+    play.zero(short, 11);
+    play.now += 20;
+    assert!(play.try_offer().is_some(), "the record whose deadline that was has its verdict");
+    play.append(10);
+    play.now += 10;
+    assert!(play.try_offer().is_none(), "its verdict comes first");
+    play.poll();
+    assert_eq!(play.verdicts[&3], Verdict::NotDelivered(Proof::NeverOffered));
+}
+
+/// K5: a pass that waits for its leader's confirmation is over when nothing is left to ask.
+#[test]
+fn a_confirmation_is_not_waited_for_without_a_question() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (ticket, lost) = play.append_and_offer(10 * MINUTE);
+    play.next_route();
+    let again = play.offer_again();
+    play.error(again, 45);
+    play.append(10 * MINUTE);
+    assert!(play.try_offer().is_none());
+    play.zero(lost, 11);
+    assert!(matches!(play.verdicts[&ticket], Verdict::Delivered { .. }));
+    play.wait(2_000);
+    assert!(play.try_offer().is_some());
+}
+
+/// C, L4: what a replacement carries is not known before the replacement is, also when both were
+/// given up.
+#[test]
+fn what_was_given_up_with_its_replacement_ends_with_it() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (revoked, lost) = play.append_and_offer(MINUTE);
+    play.lose(lost);
+    play.next_route();
+    play.join(play.now as i64, MINUTE);
+    play.append(MINUTE);
+    let contest = play.contest(revoked);
+    play.tell(Event::Abandon);
+    play.poll();
+    assert!(!play.lane.is_idle());
+    play.lose(contest.attempt);
+    assert!(play.lane.is_idle(), "{:?}", play.resolutions);
+}
+
+/// C, D3: a batch whose attempts were all refused is in doubt for as long as a replacement that
+/// carries its records is.
+#[test]
+fn a_record_is_unknown_while_a_replacement_that_carries_it_is_in_doubt() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let revoked = play.join(play.now as i64, MINUTE);
+    let shared = play.join(play.now as i64, 3_000);
+    play.flush();
+    let first = play.offer();
+    play.next_route();
+    play.append(MINUTE);
+    let contest = play.contest(revoked);
+    assert!(contest.batch.records().contains(&(shared as u16)), "{contest:?}");
+    play.lose(contest.attempt);
+    play.error(first, 19);
+    play.wait(3_000);
+    assert!(matches!(play.verdicts[&shared], Verdict::Unknown(_)), "{:?}", play.verdicts);
+}
