@@ -97,7 +97,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         {
             self.renew(false);
         }
-        self.memory.forget_log();
+        self.memory.forget_topic();
         self.unfenced = false;
         if !R::resend_to_new_topic() {
             self.start_pass(Stage::First);

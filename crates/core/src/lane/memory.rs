@@ -195,13 +195,19 @@ impl Memory {
         self.established = None;
     }
 
-    /// K6, S18: the log that we knew is gone.
+    /// K6: the log that we knew is gone.
     pub(super) fn forget_log(&mut self) {
         self.last_acknowledged = None;
         self.log_start = None;
         self.reach = Reach::default();
         self.established = None;
         self.log += 1;
+    }
+
+    /// S18: so is its topic, whose timestamp type another one of its name need not have (S20, T22).
+    pub(super) fn forget_topic(&mut self) {
+        self.log_append_time = false;
+        self.forget_log();
     }
 
     /// The rest of *known* and *resendable*, as relative times for a digest.

@@ -301,16 +301,20 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 }
 
 /// Turns an `Unknown` that nobody has heard yet into what became of its records since. A part of a
-/// batch stays `Unknown` only if it is of another batch.
+/// batch stays `Unknown` only if it is of another batch. Their places are those in the batch that
+/// was settled: it may be a replacement, and another one than that which said `Unknown`.
 pub(super) fn replace_unknown(untold: &mut Settled, records: &mut Vec<Told>, outcome: Outcome) {
     match untold.outcome {
         Outcome::Unknown(_) => {}
         Outcome::Delivered { .. } | Outcome::NotDelivered(_) | Outcome::Never { .. } => return,
     }
-    let settled = |told: &Told| records.iter().any(|record| record.ticket == told.ticket);
-    if !untold.records.iter().all(settled) {
+    let place = |told: &Told| {
+        let record = records.iter().find(|record| record.ticket == told.ticket)?;
+        Some(Told { index: record.index, ..*told })
+    };
+    let Some(settled) = untold.records.iter().map(place).collect::<Option<Vec<_>>>() else {
         return;
-    }
-    untold.outcome = outcome;
+    };
+    *untold = Settled { records: settled, outcome };
     records.retain(|record| untold.records.iter().all(|told| told.ticket != record.ticket));
 }
