@@ -7,6 +7,8 @@ use candor_sim::judge::{
     Said, Settings, Stored, judge,
 };
 
+#[path = "judge/forgotten.rs"]
+mod forgotten;
 #[path = "judge/stories.rs"]
 mod stories;
 

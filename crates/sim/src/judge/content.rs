@@ -33,7 +33,7 @@ pub(super) struct Content {
     pub(super) proven: bool,
     /// It was not written when its epoch ended, and that epoch is never used again.
     pub(super) freed: bool,
-    /// The caller gave it up while it was in doubt.
+    /// It was in doubt when its caller, or its lane, gave up what was.
     pub(super) abandoned: bool,
     /// Answers showed that the log moved past what was acknowledged while this was in doubt.
     pub(super) purged: bool,

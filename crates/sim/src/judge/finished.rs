@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::anomaly::{Anomaly, Class};
 use super::conditions::{Said, sequence_after, sequence_follows};
+use super::forgotten;
 use super::history::{Entry, Excuse, Fact, History, Lane, Log, LogBatch, Stored};
 use super::observer::{Noticed, Observer};
 use super::wire::Reply;
@@ -68,7 +69,7 @@ impl fmt::Display for Finding {
 pub struct Report {
     /// What nothing excuses.
     pub anomalies: Vec<Finding>,
-    /// What an excuse of the nemesis covers: a run tagged "no excuses" fails on these as well.
+    /// What an excuse covers: a run tagged "no excuses" fails on these as well.
     pub excused: Vec<(Finding, Excuse)>,
 }
 
@@ -101,6 +102,7 @@ struct Court<'h> {
     offers: BTreeMap<(Lane, u64), Vec<u64>>,
     at: BTreeMap<u64, Vec<(u32, i32, i64)>>,
     told: BTreeMap<u64, (u64, Said)>,
+    excuses: Vec<Excuse>,
     found: Vec<(Option<Lane>, Anomaly)>,
 }
 
@@ -116,6 +118,7 @@ impl<'h> Court<'h> {
             offers: BTreeMap::new(),
             at: BTreeMap::new(),
             told: BTreeMap::new(),
+            excuses: [history.excuses.clone(), forgotten::excuses(history)].concat(),
             found: Vec::new(),
         }
     }
@@ -315,7 +318,7 @@ impl<'h> Court<'h> {
             Some((_, Said::NotDelivered | Said::Unknown)) | None => None,
         };
         let offsets: Vec<i64> = stored.chain(claimed).collect();
-        self.history.excuses.iter().copied().find(|excuse| {
+        self.excuses.iter().copied().find(|excuse| {
             let inside = |offset: &i64| (excuse.from..excuse.to).contains(offset);
             excuse.kind.covers(finding.anomaly.class)
                 && (excuse.topic, excuse.partition) == (lane.topic, lane.partition)

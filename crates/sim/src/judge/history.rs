@@ -241,7 +241,8 @@ pub struct Log {
     pub batches: Vec<LogBatch>,
 }
 
-/// What the nemesis did that a producer cannot answer for. There are only these four.
+/// What a producer cannot answer for: what the nemesis did, and what the judge reads off logs and wire.
+/// There are only these six.
 ///
 /// ```
 /// use candor_sim::judge::{Class, ExcuseKind};
@@ -258,6 +259,12 @@ pub enum ExcuseKind {
     WeakAcks,
     /// The broker forgot us, and the producer was told to go on (`BeyondMemory::Resend`).
     StateExpiry,
+    /// What the broker knew of us was deleted before it reloaded, and this is the first that it
+    /// appended then: any sequence will do (A3). The judge finds it out itself.
+    Forgotten,
+    /// Timestamps of a newer batch made the broker forget us, and a copy of this one was still on its
+    /// way (S20). The judge finds it out itself.
+    LateCopy,
 }
 
 impl ExcuseKind {
@@ -274,6 +281,11 @@ impl ExcuseKind {
                 class,
                 Class::Duplicate | Class::Ghost | Class::SeqGap | Class::SeqReuse | Class::Reorder
             ),
+            Self::Forgotten => matches!(class, Class::SeqGap | Class::SeqReuse),
+            // Not of what was told to be not delivered.
+            Self::LateCopy => {
+                matches!(class, Class::Duplicate | Class::SeqGap | Class::SeqReuse | Class::Reorder)
+            }
         }
     }
 }
@@ -319,7 +331,7 @@ pub struct History {
     pub entries: Vec<Entry>,
     /// The logs, after late requests were waited for.
     pub logs: Vec<Log>,
-    /// What the nemesis excuses.
+    /// What the nemesis excuses; the judge adds what follows from logs and wire.
     pub excuses: Vec<Excuse>,
     /// Every producer was closed, or killed: nothing is owed any more.
     pub closed: bool,

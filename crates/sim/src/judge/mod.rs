@@ -9,6 +9,7 @@ mod anomaly;
 pub mod conditions;
 mod content;
 mod finished;
+mod forgotten;
 mod history;
 mod ledger;
 mod memory;

@@ -33,6 +33,8 @@ pub struct Settings {
     pub backoff: u64,
     /// When the log is shown.
     pub log: LogIs,
+    /// Answers tell where the log begins, and it is one log: what they prove can be judged (C1).
+    pub log_starts: bool,
     /// First sequence of the first identity: 0 but for presets near the wrap.
     pub first_sequence: i64,
     /// First sequence of every later identity: 0 but where brokers were set up otherwise.
@@ -50,6 +52,7 @@ impl Default for Settings {
             stop: false,
             backoff: 0,
             log: LogIs::ShownAtTheEnd,
+            log_starts: true,
             first_sequence: 0,
             origin: 0,
         }
@@ -244,6 +247,7 @@ impl Observer {
     pub fn disturbed(&mut self) {
         self.noticed = true;
         self.delivered_to = None;
+        self.wire.gave_up();
     }
 
     /// S13: offsets of delivered records grow with the order of sending.
@@ -298,7 +302,7 @@ impl Observer {
     /// the broker knew us.
     fn guess(&self, record: u64, said: Said) -> Option<Anomaly> {
         let guessed = said == Said::NotDelivered
-            && self.settings.log == LogIs::Live
+            && self.settings.log_starts
             && self.wire.is_merely_taken(record);
         guessed.then(|| Anomaly::new(Class::Hasty).record(record))
     }
@@ -315,6 +319,7 @@ impl Observer {
             self.suspects.extend(self.coward(record));
             let early = self.settings.wire && !self.closing && self.wire.is_awaited(record);
             found.extend(early.then(|| Anomaly::new(Class::Hasty).record(record)));
+            self.wire.never(record);
         }
         found.extend(self.guess(record, said));
         self.ledger.resolved(record, said, &mut found);

@@ -229,6 +229,7 @@ impl Wire {
                 if !(fresh || grows) {
                     return Err(Anomaly::new(Class::EpochBack).record(record));
                 }
+                self.leaves();
                 if let Some(left) = self.left_behind(ledger) {
                     return Err(Anomaly::new(Class::EarlyBump).record(left).other(record));
                 }

@@ -19,7 +19,7 @@ const HOUR_MS: i64 = 3_600_000;
 /// In how many of a thousand turns a record is revoked, where that happens at all.
 const REVOKES: u32 = 100;
 /// Of a thousand batches that a lost connection leaves in doubt, how many are revoked at once.
-const REGRETS: u32 = 600;
+const REGRETS: u32 = 900;
 /// Of a thousand of those, before how many somebody deletes what the partition holds.
 const DELETED_FIRST: u32 = 700;
 /// In how many turns of a thousand a partition is abandoned.

@@ -25,7 +25,7 @@ pub(super) const BEGIN: u64 = 1_700_000_000 * SECOND;
 /// How many of a thousand scenarios have a caller that revokes, and how many one that abandons.
 const CONTESTED: u32 = 400;
 /// In how many of a thousand of those that revoke somebody deletes records.
-const DELETED_AS_WELL: u32 = 400;
+const DELETED_AS_WELL: u32 = 700;
 
 /// How rough a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -169,45 +169,14 @@ fn is_excused<R: Rules>(
     finding: &Finding,
 ) -> bool {
     is_excused_by_name(world, topic, finding)
-        || is_appended_again(history, finding)
         || is_same_moment(history, finding)
         || is_against_assumptions(world, finding)
         || is_murky(world, finding)
-        || is_abandoned(world, finding)
-        || is_forgotten(world, history, finding)
-}
-
-/// At an abandon, which no wire shows, what is in doubt behind a refused batch counts as not written
-/// though it is still open (V3, end of rules 7).
-fn is_abandoned<R: Rules>(world: &World<R>, finding: &Finding) -> bool {
-    finding.anomaly.class == Class::EarlyBump
-        && (is_tight(world) || finding.lane.is_some_and(|lane| world.book.hidden.contains(&lane)))
 }
 
 /// Memory is so small that unknowns may be given up for it (L5).
 fn is_tight<R: Rules>(world: &World<R>) -> bool {
     world.scenario.has(Trouble::BufferFull)
-}
-
-/// What was given up may appear behind what came later, once the broker has forgotten the later epoch
-/// too, because of old record timestamps (A3, S20). Nobody was told otherwise.
-fn is_forgotten<R: Rules>(world: &World<R>, history: &History, finding: &Finding) -> bool {
-    let Some(record) = finding.anomaly.record.filter(|_| finding.anomaly.class == Class::Reorder)
-    else {
-        return false;
-    };
-    let never = |entry: &Entry| matches!(entry.fact, Fact::Resolution { record: r, said: Said::Unknown } if r == record);
-    let old = world.book.troubles.get(Trouble::OldTimestamps as usize) > 0;
-    old && history.entries.iter().any(never)
-}
-
-/// A batch was deleted together with what the broker knew of it, and so appended again (A3): the same
-/// sequence stands in the log twice.
-fn is_appended_again(history: &History, finding: &Finding) -> bool {
-    let Some(lane) = finding.lane.filter(|_| finding.anomaly.class == Class::SeqReuse) else {
-        return false;
-    };
-    history.excuses.iter().any(|e| (e.topic, e.partition) == (lane.topic, lane.partition))
 }
 
 fn was_recreated<R: Rules>(world: &World<R>, topic: u32) -> bool {
@@ -314,6 +283,7 @@ fn history_of<R: Rules>(world: &World<R>, topic: u32, entries: &[Entry]) -> Hist
             // A fifth less by jitter.
             backoff: world.scenario.backoff / 5 * 4,
             log: LogIs::ShownAtTheEnd,
+            log_starts: !was_recreated(world, topic),
             first_sequence: i64::from(world.scenario.origin),
             origin: i64::from(world.scenario.origin),
         },

@@ -74,17 +74,41 @@ impl Wire {
     /// The caller gives up what is in doubt. Tells which records are to be told so now: what lies
     /// behind a refused batch is not written, though it may still be open (V3).
     pub(in crate::judge) fn abandoned(&mut self) -> Vec<u64> {
+        self.gave_up();
+        let told = self.doubts().filter(|at| !self.lies_behind_a_gap(*at));
+        told.flat_map(|at| self.contents[at].1.records.iter().copied()).collect()
+    }
+
+    /// What is in doubt in the current identity.
+    fn doubts(&self) -> impl Iterator<Item = usize> + '_ {
         let identity = self.current_identity();
-        let mut told = Vec::new();
-        for at in 0..self.contents.len() {
-            if self.contents[at].1.identity == identity && self.in_doubt(at) {
-                self.contents[at].1.abandoned = true;
-                if !self.lies_behind_a_gap(at) {
-                    told.extend(&self.contents[at].1.records);
-                }
-            }
+        let mine = move |at: &usize| self.contents[*at].1.identity == identity;
+        (0..self.contents.len()).filter(mine).filter(|at| self.in_doubt(*at))
+    }
+
+    /// The lane gives up what is in doubt in the current identity: it awaits nobody behind a slot that
+    /// nothing fills.
+    pub(in crate::judge) fn gave_up(&mut self) {
+        let doubts: Vec<usize> = self.doubts().collect();
+        doubts.into_iter().for_each(|at| self.contents[at].1.abandoned = true);
+    }
+
+    /// Nobody will find out about a record: only the end of its epoch gives up what is in doubt.
+    pub(in crate::judge) fn never(&mut self, record: u64) {
+        let identity = self.current_identity();
+        let held = (0..self.contents.len())
+            .any(|at| self.contents[at].1.identity == identity && self.holds(at, record));
+        if held {
+            self.gave_up();
         }
-        told
+    }
+
+    /// The identity changes: if something stays in doubt that no refused batch keeps out of the log,
+    /// the lane gave it up (V2 would have it settled first).
+    pub(super) fn leaves(&mut self) {
+        if self.doubts().any(|at| !self.lies_behind_a_gap(at)) {
+            self.gave_up();
+        }
     }
 
     /// C1: the 0 of a replacement does not tell whether what it contests is written: the gate was not

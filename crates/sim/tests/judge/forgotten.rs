@@ -1,0 +1,262 @@
+//! What a broker appends that knows nothing of us any more is excused; what stands beside it is not.
+
+use candor_sim::judge::{Class, Excuse, ExcuseKind, Fact, History, Reply, Said, Settings, judge};
+
+use super::stories::*;
+
+/// Everything before an offset was deleted, and the broker reloaded what it knows.
+fn deleted(to: i64) -> Excuse {
+    Excuse {
+        kind: ExcuseKind::Deletion,
+        topic: 0,
+        partition: 0,
+        from: 0,
+        to,
+        since: 0,
+        until: u64::MAX,
+    }
+}
+
+/// Record 1 at offset 0, if `kept` then record 2 behind it; record 3 is given up in doubt, record 4
+/// stands in the log without it.
+fn skipped(kept: bool) -> Run {
+    let mut run = Run::new();
+    run.send(&[1]).deliver(AT, 0, &[1]);
+    let mut next = 1;
+    if kept {
+        run.send(&[2]).deliver(seq(next), 1, &[2]);
+        next += 1;
+    }
+    run.send(&[3, 4]);
+    let lost = run.offer(seq(next), &[3]);
+    run.end(lost, false).fact(Fact::Cancelled { record: 3 });
+    run.now -= 1;
+    run.tell(&[3], |_| Said::Unknown);
+    run.deliver(Shape { connection: 2, ..seq(next + 1) }, 2, &[4]).resolve(3, Said::Unknown);
+    run
+}
+
+#[test]
+fn a_gap_is_excused_where_all_that_the_broker_knew_was_deleted() {
+    let run = |kept: bool, excuses: &[Excuse]| {
+        let mut run = skipped(kept);
+        run.history.excuses = excuses.to_vec();
+        run.history
+    };
+    clean(&run(false, &[deleted(1)]));
+    clean(&run(true, &[deleted(2)]));
+    assert_eq!(judge(&run(false, &[deleted(1)])).excused[0].1.kind, ExcuseKind::Forgotten);
+    convicts(&run(false, &[]), Class::SeqGap, 4);
+    // The broker still knew record 2.
+    convicts(&run(true, &[deleted(1)]), Class::SeqGap, 4);
+    // It may have known more when it appended record 4: that was deleted as well, later.
+    convicts(&run(true, &[Excuse { partition: 1, ..deleted(2) }]), Class::SeqGap, 4);
+}
+
+#[test]
+fn a_sequence_may_come_back_where_all_that_the_broker_knew_was_deleted() {
+    let run = |kept: bool| {
+        let mut run = Run::new();
+        run.send(&[1]).deliver(AT, 0, &[1]);
+        if kept {
+            run.send(&[2]).deliver(seq(1), 1, &[2]);
+        }
+        run.store(AT, 2, &[1]);
+        run.history.excuses = vec![deleted(1)];
+        run.history
+    };
+    clean(&run(false));
+    convicts(&run(true), Class::SeqReuse, 1);
+}
+
+/// A timestamp beyond every broker's memory, and one that is not, if a run begins at [`LATER`].
+const OLD: i64 = 0;
+const FRESH: i64 = 1;
+/// In microseconds.
+const TTL: u64 = 500;
+const LATER: u64 = 600;
+
+fn stamped(history: &mut History, stamps: &[i64]) {
+    for (id, stamp) in (0..).zip(stamps) {
+        attempt_of(history, id).max_timestamp = *stamp;
+    }
+}
+
+fn aging(now: u64) -> Run {
+    let mut run = Run::new();
+    run.now = now;
+    run.history.settings = Settings { state_ttl: Some(TTL), ..Settings::default() };
+    run
+}
+
+/// The answer for record 1 is lost, it is offered again and delivered; record 2 is delivered; then
+/// the first copy of record 1 comes.
+fn repeated(now: u64, stamp: i64) -> Run {
+    let mut run = aging(now);
+    run.send(&[1, 2, 3]);
+    let lost = run.offer(AT, &[1]);
+    run.end(lost, false);
+    run.deliver(Shape { connection: 2, ..AT }, 0, &[1]);
+    run.deliver(Shape { connection: 2, ..seq(1) }, 1, &[2]);
+    run.store(AT, 2, &[1]);
+    stamped(&mut run.history, &[FRESH, FRESH, stamp]);
+    run
+}
+
+fn expired(run: &mut Run) -> History {
+    run.now = DUE - 1;
+    run.tell(&[3], |_| Said::NotDelivered);
+    run.history.clone()
+}
+
+#[test]
+fn a_copy_that_was_on_its_way_when_the_broker_forgot_us_is_excused() {
+    let old = expired(&mut repeated(LATER, OLD));
+    clean(&old);
+    let excused = judge(&old).excused;
+    assert!(excused.iter().all(|(_, excuse)| excuse.kind == ExcuseKind::LateCopy));
+    // The clock at the end of the history makes everything old.
+    let fresh = repeated(LATER, FRESH).tapped(|run| {
+        run.deliver(Shape { connection: 2, ..seq(2) }, 3, &[3]);
+        attempt_of(&mut run.history, 3).max_timestamp = FRESH;
+    });
+    for class in [Class::Duplicate, Class::SeqReuse] {
+        convicts(&fresh, class, 1);
+    }
+    // Where the topic has its own timestamps, those of records age nothing.
+    let mut own = old;
+    own.settings.timestamps_count = false;
+    convicts(&own, Class::Duplicate, 1);
+}
+
+#[test]
+fn a_copy_that_came_before_the_broker_forgot_us_is_not_excused() {
+    let early = |behind: bool| {
+        let mut run = repeated(10, OLD);
+        if behind {
+            run.deliver(Shape { connection: 2, ..seq(2) }, 3, &[3]);
+            run.history.clone()
+        } else {
+            expired(&mut run)
+        }
+    };
+    clean(&early(false));
+    convicts(&early(true), Class::Duplicate, 1);
+}
+
+#[test]
+fn what_was_sent_again_after_the_broker_forgot_us_is_not_excused() {
+    let again = repeated(LATER, OLD).tapped(|run| {
+        run.offer(Shape { connection: 3, ..AT }, &[1]);
+        attempt_of(&mut run.history, 3).max_timestamp = FRESH;
+    });
+    convicts(&again, Class::Duplicate, 1);
+}
+
+#[test]
+fn late_copies_may_follow_each_other() {
+    let run = |first_is_there: bool| {
+        let mut run = aging(LATER);
+        run.send(&[1, 2, 3]);
+        run.deliver(AT, 0, &[1]).deliver(seq(1), 1, &[2]).deliver(seq(2), 2, &[3]);
+        stamped(&mut run.history, &[FRESH, FRESH, if first_is_there { OLD } else { FRESH }]);
+        run.store(AT, 3, &[1]).store(seq(1), 4, &[2]);
+        run.now = LATER + TTL;
+        run.fact(Fact::Stall { from: 0, to: 0 });
+        run.history.settings.state_ttl = Some(LATER);
+        run.history
+    };
+    clean(&run(true));
+    convicts(&run(false), Class::Duplicate, 2);
+}
+
+#[test]
+fn what_was_given_up_may_stand_behind_old_timestamps_unless_it_was_told_not_delivered() {
+    let run = |stamp: i64, said: Said| {
+        let mut run = aging(LATER);
+        run.send(&[1, 2]);
+        let lost = run.offer(AT, &[1]);
+        run.end(lost, false).fact(Fact::Cancelled { record: 1 });
+        run.now -= 1;
+        run.tell(&[1], |_| said);
+        if said == Said::Unknown {
+            run.resolve(1, Said::Unknown);
+        }
+        run.deliver(Shape { connection: 2, epoch: 1, ..AT }, 0, &[2]).store(AT, 1, &[1]);
+        stamped(&mut run.history, &[FRESH, stamp]);
+        run.history
+    };
+    clean(&run(OLD, Said::Unknown));
+    convicts(&run(FRESH, Said::Unknown), Class::Reorder, 1);
+    convicts(&run(OLD, Said::NotDelivered), Class::Ghost, 1);
+}
+
+/// C1: a 0 in the place of what is in doubt is a proof only where the log reaches back.
+#[test]
+fn what_other_content_merely_took_the_place_of_is_not_told_to_be_missing() {
+    let run = |log_start: i64, log_starts: bool| {
+        let mut run = Run::new();
+        run.history.settings.log_starts = log_starts;
+        run.send(&[1, 2]);
+        let batch = run.offer(AT, &[1, 2]);
+        run.end(batch, false);
+        for record in [1, 2] {
+            run.fact(Fact::Cancelled { record });
+            run.now -= 1;
+            run.tell(&[record], |_| Said::Unknown);
+        }
+        run.send(&[3]);
+        let rival = run.replace(Shape { connection: 2, ..AT }, &[3]);
+        run.store(AT, 5, &[3]).answer(rival, Reply { log_start, ..Reply::appended(5) });
+        run.tell(&[3], |_| Said::Delivered(Some(5)));
+        run.resolve(1, Said::NotDelivered).resolve(2, Said::NotDelivered);
+        run.history
+    };
+    clean(&run(0, true));
+    convicts(&run(5, true), Class::Hasty, 1);
+    // Whoever is not shown where the log begins cannot tell.
+    clean(&run(5, false));
+}
+
+/// V2, V3: who lies behind a refused batch is awaited, unless the lane gave up what lies before it.
+#[test]
+fn an_epoch_that_gives_up_what_is_in_doubt_awaits_nobody() {
+    let run = |doubt: bool, never_first: bool| {
+        let mut run = Run::new();
+        run.send(&[1, 2, 3, 4]).deliver(AT, 0, &[1]);
+        let before = run.offer(seq(1), &[2]);
+        let refused = run.offer(seq(2), &[3]);
+        let behind = run.offer(seq(3), &[4]);
+        if doubt {
+            run.end(before, false).fact(Fact::Cancelled { record: 2 });
+            run.now -= 1;
+            run.tell(&[2], |_| Said::Unknown);
+        } else {
+            run.store(seq(1), 1, &[2]).answer(before, Reply::appended(1));
+            run.tell(&[2], |_| Said::Delivered(Some(1)));
+        }
+        run.answer(refused, Reply::of(87)).tell(&[3], |_| Said::NotDelivered);
+        if never_first {
+            run.resolve(2, Said::Unknown);
+        }
+        run.deliver(Shape { epoch: 1, ..AT }, 2, &[4]).answer(behind, Reply::of(45));
+        if doubt && !never_first {
+            run.resolve(2, Said::Unknown);
+        }
+        run.history
+    };
+    clean(&run(true, false));
+    clean(&run(true, true));
+    convicts(&run(false, false), Class::EarlyBump, 4);
+}
+
+trait Tapped {
+    fn tapped(self, more: impl FnOnce(&mut Self)) -> History;
+}
+
+impl Tapped for Run {
+    fn tapped(mut self, more: impl FnOnce(&mut Self)) -> History {
+        more(&mut self);
+        self.history
+    }
+}
