@@ -33,6 +33,8 @@ pub(super) const MANY: i32 = 12;
 const TURNS_AT_ONCE: u32 = 3_000;
 /// And so are more rounds of poll and transmit than this in one turn.
 const ROUNDS_AT_ONCE: u32 = 3_000;
+/// The same where frames go in pieces: no frame has as many bytes.
+const PIECES_AT_ONCE: u32 = 4_000_000;
 
 /// Something that is due at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -328,7 +330,8 @@ impl<R: Rules> World<R> {
         }
         // Most hosts poll first; those that do not are to be told so by an empty hand (D1).
         let eager = self.rough && self.rng.u32(0..20) == 0;
-        for round in 0.. {
+        let mut whole = 0;
+        for round in 0_u32.. {
             if !(eager && round == 0) {
                 self.drain_outputs();
             }
@@ -339,7 +342,9 @@ impl<R: Rules> World<R> {
             if !(moved || eager && round == 0) {
                 break;
             }
-            if round == ROUNDS_AT_ONCE {
+            // Where few bytes go at once, one frame takes thousands of rounds.
+            whole += u32::from(!self.is_amid_a_frame());
+            if whole == ROUNDS_AT_ONCE || round == PIECES_AT_ONCE {
                 let text = "transmit and poll never come to an end".to_owned();
                 self.book.complain(self.clock.now, Class::Busy, None, text);
                 break;
@@ -355,6 +360,11 @@ impl<R: Rules> World<R> {
         }
         let at = self.clock.when(deadline.at).max(self.clock.now + 1);
         self.schedule_wake(at);
+    }
+
+    /// Whether some connection is to take the rest of a frame.
+    fn is_amid_a_frame(&self) -> bool {
+        self.links.values().any(|link| link.is_writable() && !link.leaving.is_empty())
     }
 
     fn schedule_wake(&mut self, at: u64) {
