@@ -678,3 +678,69 @@ fn a_replacement_that_tells_nothing_explains_an_early_unknown() {
     clean(&run(5));
     convicts(&run(0), Class::Hasty, 3);
 }
+
+/// A 46 proves what was offered *before*: nothing was before the first attempt.
+#[test]
+fn a_46_for_the_first_attempt_proves_nothing_whatever_was_offered_since() {
+    let run = |first_hears_it: bool| {
+        let mut run = Run::new();
+        run.send(&[1]);
+        let first = run.offer(AT, &[1]);
+        let again = run.offer(Shape { connection: 2, ..AT }, &[1]);
+        let (told, other) = if first_hears_it { (first, again) } else { (again, first) };
+        for (attempt, code) in [(told, 46), (other, 45)] {
+            run.answer(attempt, Reply::of(code));
+        }
+        run.fact(Fact::Notice { lane: LANE, notice: Noticed::StateLost });
+        run.deliver(Shape { connection: 2, epoch: 1, ..AT }, 0, &[1]);
+        run.history
+    };
+    clean(&run(true));
+    convicts(&run(false), Class::SecondIdentity, 1);
+}
+
+/// K5: who knows that a record is not written does not ask for it.
+#[test]
+fn an_alarm_needs_no_word_on_what_turned_out_refused() {
+    let run = |passes: usize| {
+        let mut run = Run::new();
+        let second = Shape { connection: 2, ..AT };
+        run.send(&[1, 2]);
+        let lost = run.offer(AT, &[1]);
+        run.end(lost, false);
+        for pass in 0..passes {
+            let asked = run.offer(second, &[1]);
+            run.answer(asked, Reply::of(45));
+            if pass == 0 {
+                let other = run.offer(Shape { first: 1, ..second }, &[2]);
+                run.fact(Fact::Cancelled { record: 2 });
+                run.now -= 1;
+                run.tell(&[2], |_| Said::Unknown).answer(other, Reply::of(74));
+                run.resolve(2, Said::NotDelivered);
+            }
+        }
+        run.fact(Fact::Notice { lane: LANE, notice: Noticed::DataLoss });
+        run.tell(&[1], |_| Said::Unknown).resolve(1, Said::Unknown);
+        run.history
+    };
+    clean(&run(2));
+    convicts(&run(1), Class::FalseAlarm, 1);
+}
+
+/// S18: a late answer of the log that is gone tells nothing of places in the new one.
+#[test]
+fn offsets_of_another_log_do_not_count() {
+    let run = |late: bool| {
+        let mut run = Run::new();
+        run.send(&[1, 2, 3]).deliver(AT, 5, &[1]);
+        let open = late.then(|| run.offer(seq(1), &[2]));
+        run.fact(Fact::Disturbed { lane: LANE });
+        let open = open.unwrap_or_else(|| run.offer(seq(1), &[2]));
+        run.store(seq(1), 6, &[2]).answer(open, Reply::appended(6));
+        run.tell(&[2], |_| Said::Delivered(Some(6)));
+        run.deliver(Shape { connection: 2, epoch: 1, ..AT }, 0, &[3]);
+        run.history
+    };
+    clean(&run(true));
+    convicts(&run(false), Class::OffsetBack, 3);
+}

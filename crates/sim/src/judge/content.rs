@@ -31,6 +31,8 @@ pub(super) struct Content {
     /// The answer that tells so tells as well that the broker knew us (C1), or is that of the batch
     /// that this one was to replace.
     pub(super) proven: bool,
+    /// It was offered to a log that may be gone.
+    pub(super) old_log: bool,
     /// It was not written when its epoch ended, and that epoch is never used again.
     pub(super) freed: bool,
     /// It was in doubt when its caller, or its lane, gave up what was.
@@ -62,6 +64,8 @@ impl Content {
 pub(super) struct Open {
     pub(super) id: u64,
     pub(super) content: u64,
+    /// It is the first one of its content.
+    pub(super) first: bool,
     /// Offered on the route that the lane uses now.
     pub(super) current: bool,
     /// Offered through a closed gate.

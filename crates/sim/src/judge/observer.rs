@@ -247,12 +247,15 @@ impl Observer {
     pub fn disturbed(&mut self) {
         self.noticed = true;
         self.delivered_to = None;
-        self.wire.gave_up();
+        self.wire.disturbed();
     }
 
     /// S13: offsets of delivered records grow with the order of sending.
     fn place(&mut self, record: u64, said: Said) -> Option<Anomaly> {
         let Said::Delivered(Some(offset)) = said else { return None };
+        if self.wire.is_of_old_log(record) {
+            return None;
+        }
         let back = self.delivered_to.is_some_and(|end| offset < end);
         self.delivered_to = self.delivered_to.max(Some(offset + 1));
         back.then(|| Anomaly::new(Class::OffsetBack).record(record))

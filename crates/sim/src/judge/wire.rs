@@ -181,7 +181,7 @@ impl Wire {
             found.push(anomaly);
             return;
         }
-        let serial = match self.slot_of(attempt) {
+        let (serial, first) = match self.slot_of(attempt) {
             Err(class) => {
                 found.push(convict(class));
                 return;
@@ -189,14 +189,14 @@ impl Wire {
             Ok(Some(serial)) => {
                 self.judge_retry(now, serial, attempt, ledger, found);
                 self.repeated(now, serial, attempt);
-                serial
+                (serial, false)
             }
             Ok(None) => {
                 if attempt.replacement && self.is_stale(now, ledger) {
                     found.push(convict(Class::StaleResend));
                 }
                 self.judge_new(attempt, ledger, found);
-                self.remember(now, attempt)
+                (self.remember(now, attempt), true)
             }
         };
         if route != self.route {
@@ -211,7 +211,8 @@ impl Wire {
         }
         let in_pass = !self.surely_open;
         let id = attempt.id;
-        self.open.push(Open { id, content: serial, current: true, in_pass, through_gate });
+        let current = true;
+        self.open.push(Open { id, content: serial, first, current, in_pass, through_gate });
         if self.span(ledger) > 5 {
             found.push(convict(Class::SpanBroken));
         }
@@ -423,6 +424,7 @@ impl Wire {
             corrupt: 0,
             taken: false,
             proven: false,
+            old_log: false,
             freed: false,
             abandoned: false,
             purged: false,
@@ -540,7 +542,7 @@ impl Wire {
             reply.code == 0 && (content.freed || content.records.iter().any(concluded));
         let settled = content.is_settled(ledger);
         let conclusive = self.concludes(now, at, open, reply, ledger);
-        self.apply(now, at, reply, conclusive);
+        self.apply(now, at, open, reply, conclusive);
         let in_vain = matches!(reply.code, 45 | 46 | 59) || is_permanent(reply.code);
         if open.current && open.in_pass && in_vain {
             let content = &mut self.contents[at].1;
@@ -553,9 +555,11 @@ impl Wire {
         contradicts
     }
 
-    fn apply(&mut self, now: u64, at: usize, reply: Reply, conclusive: bool) {
+    fn apply(&mut self, now: u64, at: usize, open: Open, reply: Reply, conclusive: bool) {
         let contested = self.contested(at);
-        let earlier = self.contents[at].1.doubt || self.contents[at].1.appended || self.is_open(at);
+        // Nothing was offered before the first attempt, whatever was since.
+        let content = &self.contents[at].1;
+        let earlier = !open.first && (content.doubt || content.appended || self.is_open(at));
         let fate = match fate(reply.code, reply.base_offset, self.settings.trust_base_offset) {
             Fate::NotAppended if reply.code == 46 && earlier && !contested => Fate::Appended,
             known @ (Fate::NotAppended | Fate::Appended | Fate::Doubtful) => known,
@@ -644,6 +648,9 @@ impl Wire {
         if content.records.iter().any(|&record| ledger.verdict(record).is_none()) {
             (content.permanent, content.corrupt).hash(into);
         }
+        if content.old_log {
+            content.records.iter().any(|&record| !ledger.is_final(record)).hash(into);
+        }
         // What is settled, or of an older identity, is neither asked for again nor resent.
         let may_be_resent = content.identity == self.current_identity() && !content.appended;
         if may_be_resent {
@@ -665,8 +672,8 @@ impl Wire {
             self.content_fingerprint(now, content, ledger, into);
         }
         for open in &self.open {
-            (open.content.wrapping_sub(oldest), open.current, open.in_pass, open.through_gate)
-                .hash(into);
+            (open.content.wrapping_sub(oldest), open.first, open.current).hash(into);
+            (open.in_pass, open.through_gate).hash(into);
         }
         (
             self.next,

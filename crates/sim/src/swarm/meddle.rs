@@ -89,6 +89,13 @@ impl Meddler {
         self.ambushes.entry(place).or_insert_with(|| steps.iter().copied().collect());
     }
 
+    /// Nothing more is to come of what was begun.
+    pub(super) fn rest(&mut self) {
+        self.spells.clear();
+        self.storms.clear();
+        self.ambushes.clear();
+    }
+
     fn next_step(&mut self, place: (u32, i32)) -> Option<Step> {
         let steps = self.ambushes.get_mut(&place)?;
         let step = steps.pop_front();

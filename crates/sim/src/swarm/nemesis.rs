@@ -218,8 +218,7 @@ impl<R: Rules> World<R> {
 
     /// Everything is over.
     pub(super) fn relieve_all(&mut self) {
-        self.meddler.spells.clear();
-        self.meddler.storms.clear();
+        self.meddler.rest();
         self.end_long_silences();
         self.nemesis.away.clear();
         for node in 1..=NODES {

@@ -127,6 +127,8 @@ impl Routes {
     fn hear_leader(&mut self, topic: u32, partition: i32, leader: Option<i32>, epoch: i32) {
         let belief = self.beliefs.entry((topic, partition)).or_default();
         if (belief.leader, belief.epoch) == (leader, Some(epoch)) {
+            // It brings a lane back that followed an older one.
+            belief.stirred |= belief.gullible;
             return;
         }
         match belief.epoch {

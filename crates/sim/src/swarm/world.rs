@@ -599,6 +599,8 @@ impl<R: Rules> World<R> {
         let broken = has(Trouble::Recreated) || has(Trouble::Deleted) || has(Trouble::Forgotten);
         let forged = has(Trouble::OutOfOrderCode)
             || has(Trouble::UnknownProducerCode)
+            // In a contested slot it proves nothing.
+            || has(Trouble::DuplicateCode) && has(Trouble::Revoke)
             || has(Trouble::MemorySpell);
         let forgotten = has(Trouble::OldTimestamps) || short_memory;
         let may_be = match noticed {

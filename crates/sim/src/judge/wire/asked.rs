@@ -27,7 +27,8 @@ impl Wire {
     /// that was refused (C4).
     pub(in crate::judge) fn asked_too_seldom(&self, ledger: &Ledger) -> Option<u64> {
         let identity = self.current_identity();
-        let told = |record: &u64| ledger.verdict(*record) == Some(Said::NotDelivered);
+        let told = |record: &u64| ledger.last_word(*record) == Some(Said::NotDelivered);
+        let over = |record: &u64| told(record) || ledger.is_delivered(*record);
         let (_, content) = (0..self.contents.len())
             .filter(|at| self.contents[*at].1.identity == identity)
             .take_while(|at| {
@@ -35,7 +36,8 @@ impl Wire {
             })
             .filter(|at| !(self.contents[*at].1.replacement && self.all_refused(*at)))
             .map(|at| &self.contents[at])
-            .find(|(_, content)| !content.appended && content.asked < 2)?;
+            .filter(|(_, content)| !content.appended && !content.records.iter().all(over))
+            .find(|(_, content)| content.asked < 2)?;
         content.records.first().copied().filter(|_| !self.muddled)
     }
 
@@ -88,9 +90,21 @@ impl Wire {
 
     /// The lane gives up what is in doubt in the current identity: it awaits nobody behind a slot that
     /// nothing fills.
-    pub(in crate::judge) fn gave_up(&mut self) {
+    fn gave_up(&mut self) {
         let doubts: Vec<usize> = self.doubts().collect();
         doubts.into_iter().for_each(|at| self.contents[at].1.abandoned = true);
+    }
+
+    /// What comes now may be another log (S18), and what is in doubt may be given up for it.
+    pub(in crate::judge) fn disturbed(&mut self) {
+        self.gave_up();
+        self.contents.iter_mut().for_each(|(_, content)| content.old_log = true);
+    }
+
+    /// Whether the place that is told of this record may be one in a log that is gone.
+    pub(in crate::judge) fn is_of_old_log(&self, record: u64) -> bool {
+        let newest = (0..self.contents.len()).rev().find(|at| self.holds(*at, record));
+        newest.is_some_and(|at| self.contents[at].1.old_log)
     }
 
     /// Nobody will find out about a record: only the end of its epoch gives up what is in doubt.
