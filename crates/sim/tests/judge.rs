@@ -744,3 +744,28 @@ fn offsets_of_another_log_do_not_count() {
     clean(&run(true));
     convicts(&run(false), Class::OffsetBack, 3);
 }
+
+/// K6: with the broker's state goes what the log start was compared with.
+#[test]
+fn two_passes_in_vain_forget_what_was_acknowledged() {
+    let run = |passes: usize| {
+        let mut run = Run::new();
+        let second = Shape { connection: 2, ..AT };
+        run.send(&[1, 2, 3]).deliver(AT, 5, &[1]);
+        let lost = run.offer(seq(1), &[2]);
+        run.end(lost, false);
+        for _ in 0..passes {
+            let asked = run.offer(Shape { first: 1, ..second }, &[2]);
+            run.answer(asked, Reply::of(45));
+        }
+        run.fact(Fact::Notice { lane: LANE, notice: Noticed::StateLost });
+        run.tell(&[2], |_| Said::Unknown).resolve(2, Said::Unknown);
+        let doubt = run.offer(Shape { epoch: 1, ..second }, &[3]);
+        run.answer(doubt, Reply { log_start: 9, ..Reply::of(999) });
+        run.offer(Shape { epoch: 1, ..second }, &[3]);
+        run.history.closed = false;
+        run.history
+    };
+    clean(&run(2));
+    convicts(&run(1), Class::StaleResend, 3);
+}

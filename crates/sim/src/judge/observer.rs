@@ -234,6 +234,9 @@ impl Observer {
             self.contradicted = true;
             self.suspects.clear();
         }
+        if notice == Noticed::StateLost && self.wire.asked_in_vain(&self.ledger) {
+            self.wire.forget_log();
+        }
         if notice == Noticed::DataLoss {
             self.delivered_to = None;
             let seldom = self.wire.asked_too_seldom(&self.ledger).filter(|_| self.settings.wire);

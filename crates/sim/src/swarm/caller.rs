@@ -17,7 +17,7 @@ use crate::judge::{Class, Fact, Lane};
 
 const HOUR_MS: i64 = 3_600_000;
 /// In how many of a thousand turns a record is revoked, where that happens at all.
-const REVOKES: u32 = 100;
+const REVOKES: u32 = 160;
 /// Of a thousand batches that a lost connection leaves in doubt, how many are revoked at once.
 const REGRETS: u32 = 900;
 /// Of a thousand of those, before how many somebody deletes what the partition holds.

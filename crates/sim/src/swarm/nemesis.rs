@@ -477,10 +477,15 @@ impl<R: Rules> World<R> {
         if one.delete_records(offset).is_err() {
             return;
         }
+        // Who is not in sync may be behind what is left, and begins anew there, knowing nobody.
+        let lags = one.isr().len() < usize::from(NODES);
         self.trouble(Trouble::Deleted, format_args!("{name}-{partition} before {offset}"));
         let deleted = self.nemesis.deleted.entry((topic, partition)).or_default();
         for batch in readable.into_iter().filter(|batch| batch.base_offset < offset) {
             deleted.insert(batch.base_offset, batch);
+        }
+        if lags {
+            self.nemesis.restarted();
         }
     }
 

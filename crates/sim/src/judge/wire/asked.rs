@@ -41,6 +41,15 @@ impl Wire {
         content.records.first().copied().filter(|_| !self.muddled)
     }
 
+    /// K6: two passes asked for everything, so that a notice of lost state tells of the end of an epoch.
+    pub(in crate::judge) fn asked_in_vain(&self, ledger: &Ledger) -> bool {
+        let identity = self.current_identity();
+        let in_vain = |(_, content): &(u64, Content)| {
+            content.identity == identity && !content.appended && content.asked == 2
+        };
+        self.contents.iter().any(in_vain) && self.asked_too_seldom(ledger).is_none()
+    }
+
     /// Whether some answer cast doubt on the broker's memory of us.
     pub(in crate::judge) fn is_upset(&self) -> bool {
         self.upset || self.muddled
