@@ -279,3 +279,30 @@ fn a_record_is_unknown_while_a_replacement_that_carries_it_is_in_doubt() {
     play.wait(3_000);
     assert!(matches!(play.verdicts[&shared], Verdict::Unknown(_)), "{:?}", play.verdicts);
 }
+
+/// S20: somebody deletes records past all that is known to be ours in the log. What was written late
+/// under an older epoch counts for that where nothing else does, although it moves no counter (S15):
+/// the broker may have forgotten us, and what is in doubt is not sent again.
+#[test]
+fn a_late_zero_of_an_older_epoch_tells_what_the_log_has_lost() {
+    let waits_with = |log_start_offset| {
+        let mut play = Play::new();
+        play.lane = Lane::new(LaneConfig::default(), play.now());
+        play.next_route();
+        let ticket = play.append(MINUTE);
+        play.tell(Event::Identity(play::preset(0).identity));
+        let late = play.offer();
+        play.next_route();
+        play.tell(Event::Abandon);
+        play.wait(2_000);
+        let (_, doubt) = play.append_and_offer(MINUTE);
+        play.zero(late, 20);
+        assert!(matches!(play.resolutions[&ticket], Resolution::Delivered { .. }));
+        let answer = PartitionResponse { log_start_offset, ..PartitionResponse::error(121) };
+        play.say(doubt, answer);
+        play.wait(2_000);
+        play.try_offer().is_none()
+    };
+    assert!(!waits_with(20), "our newest batch is in the log");
+    assert!(waits_with(21), "nothing of ours may be in the log any more");
+}

@@ -181,10 +181,12 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             max_timestamp: given_up.max_timestamp,
         };
         let agrees = base.is_none_or(|base| R::offsets_agree(OffsetFacts { bounds, base, count }));
-        if given_up.log == self.memory.log && !agrees {
+        let same_log = given_up.log == self.memory.log;
+        if same_log && !agrees {
             return self.contradiction(base);
         }
         let same_identity = self.identity() == Some(given_up.doubt.identity);
+        let same_producer = self.identity().map(|it| it.id) == Some(given_up.doubt.identity.id);
         let settled =
             base.map_or(SettledAs::Concluded { bounds, count }, |base| SettledAs::Written { base });
         self.attempts.settle(position, settled);
@@ -197,6 +199,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if R::touches_counters(same_identity) {
             self.memory.acknowledge::<R>(self.moment(now), &self.config, acknowledged);
             self.open_gate(now, attempt);
+        } else if let Some(end) = acknowledged.end.filter(|_| same_producer && same_log) {
+            self.memory.acknowledge_older(end);
         }
     }
 
