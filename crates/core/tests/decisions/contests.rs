@@ -49,6 +49,7 @@ fn which_cuts_are_legal() {
         CutFacts { first: at(10), count: 3, contested_count: 3, firsts: &[], other_contents: &[] };
     assert!(!Honest::cut_is_legal(&alone));
     assert!(Honest::cut_is_legal(&CutFacts { count: 2, ..alone }));
+    assert!(!Honest::cut_is_legal(&CutFacts { count: 0, ..alone }), "nothing contests nothing");
 }
 
 #[test]
