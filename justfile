@@ -24,6 +24,12 @@ test:
 coverage *ARGS:
     cargo +nightly llvm-cov --branch -p candor-core --tests {{ARGS}}
 
+# Changes one operator, value or guard of the lane after the other, and asks its own tests; needs
+# cargo-mutants. `just mutants -f crates/core/src/lane/pass.rs` asks about one module.
+mutants *ARGS:
+    CARGO_PROFILE_TEST_OPT_LEVEL=0 CARGO_PROFILE_TEST_DEBUG=0 cargo mutants -p candor-core \
+        --output target --exclude crates/core/src/testing.rs --exclude-re fmt --timeout 60 --cap-lints=true {{ARGS}}
+
 # Formatting and lints, warnings being errors.
 lint:
     cargo fmt --all --check

@@ -389,15 +389,12 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 
     /// What was learned before anybody was told `Unknown` is the verdict, and no resolution: the
-    /// queue is looked through first. It is nearly always empty.
+    /// queue is looked through first. It is nearly always empty. The verdict takes its turn behind
+    /// those that were given meanwhile (D6), and its places are those in the batch that was settled.
     fn tell(&mut self, mut records: Vec<Told>, outcome: Outcome) {
         match outcome {
             Outcome::Delivered { .. } | Outcome::NotDelivered(_) => {
-                for action in &mut self.out {
-                    if let Action::Settled(untold) = action {
-                        settle::replace_unknown(untold, &mut records, outcome);
-                    }
-                }
+                settle::take_back_unknown(&mut self.out, &mut records);
             }
             Outcome::Unknown(_) | Outcome::Never { .. } => {}
         }

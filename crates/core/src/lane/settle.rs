@@ -1,9 +1,10 @@
 //! What a 0 settles: its batch, those before it (S22), the gate, the lane's memory.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use crate::action::{Notice, Outcome, Settled, Told};
+use crate::action::{Action, Notice, Outcome, Settled, Told};
 use crate::ids::Offset;
 use crate::payload::Payload;
 use crate::rules::{
@@ -300,21 +301,22 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 }
 
-/// Turns an `Unknown` that nobody has heard yet into what became of its records since. A part of a
-/// batch stays `Unknown` only if it is of another batch. Their places are those in the batch that
-/// was settled: it may be a replacement, and another one than that which said `Unknown`.
-pub(super) fn replace_unknown(untold: &mut Settled, records: &mut Vec<Told>, outcome: Outcome) {
-    match untold.outcome {
-        Outcome::Unknown(_) => {}
-        Outcome::Delivered { .. } | Outcome::NotDelivered(_) | Outcome::Never { .. } => return,
-    }
-    let place = |told: &Told| {
-        let record = records.iter().find(|record| record.ticket == told.ticket)?;
-        Some(Told { index: record.index, ..*told })
-    };
-    let Some(settled) = untold.records.iter().map(place).collect::<Option<Vec<_>>>() else {
-        return;
-    };
-    *untold = Settled { records: settled, outcome };
-    records.retain(|record| untold.records.iter().all(|told| told.ticket != record.ticket));
+/// Takes back an `Unknown` that nobody has heard yet, if all of its records are settled: what became
+/// of them is their verdict. A part of a batch stays `Unknown` only if it is of another batch.
+pub(super) fn take_back_unknown(out: &mut VecDeque<Action>, records: &mut [Told]) {
+    out.retain(|action| {
+        let Action::Settled(Settled { records: untold, outcome: Outcome::Unknown(_) }) = action
+        else {
+            return true;
+        };
+        let is_untold =
+            |told: &Told| untold.binary_search_by_key(&told.ticket, |it| it.ticket).is_ok();
+        let settled = records.iter().filter(|told| is_untold(told)).count();
+        if settled < untold.len() {
+            return true;
+        }
+        let heard = records.iter_mut().filter(|told| is_untold(told));
+        heard.for_each(|told| told.unknown = false);
+        false
+    });
 }

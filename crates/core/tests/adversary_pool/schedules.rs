@@ -184,3 +184,27 @@ fn a_topic_made_anew_shows_its_own_timestamp_type() {
     assert_eq!(again, None, "its broker may have forgotten it already");
     assert!(matches!(bench.resolution(1), Some(Resolution::Never { .. })));
 }
+
+/// D6: delivered records come in the order of their offsets, also if some of them were about to be
+/// told `Unknown`.
+#[test]
+fn what_was_about_to_be_unknown_is_delivered_in_its_turn() {
+    let mut bench = Bench::new();
+    let opener = bench.offer(1);
+    bench.answer(opener.attempt, PartitionResponse::appended(0));
+    for seconds in [10, 10, 60, 60, 10, 10] {
+        bench.append(seconds, 0);
+    }
+    let batches: Vec<_> = (0..3).map(|_| bench.offer(1)).collect();
+    bench.now = bench.now + Span::from_secs(10);
+    assert!(bench.lane.poll(bench.now).is_some(), "the first two are unknown");
+    for (batch, base) in batches.iter().zip([1, 3, 5]) {
+        bench.tell_only(Event::Answered {
+            attempt: batch.attempt,
+            answer: PartitionResponse::appended(base).into(),
+        });
+    }
+    bench.poll();
+    let delivered: Vec<u64> = bench.verdicts.iter().map(|(ticket, _)| *ticket).collect();
+    assert_eq!(delivered, [0, 3, 4, 5, 6]);
+}
