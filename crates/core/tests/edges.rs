@@ -306,3 +306,60 @@ fn a_late_zero_of_an_older_epoch_tells_what_the_log_has_lost() {
     assert!(!waits_with(20), "our newest batch is in the log");
     assert!(waits_with(21), "nothing of ours may be in the log any more");
 }
+
+/// S18: what is in doubt in a topic that is gone is not sent to the next one, also behind a refused
+/// batch: that slot is no proof for another log (V3).
+#[test]
+fn a_refused_slot_proves_nothing_for_a_topic_made_anew() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (_, refused) = play.append_and_offer(MINUTE);
+    let (ticket, lost) = play.append_and_offer(MINUTE);
+    play.error(refused, 19);
+    play.lose(lost);
+    play.tell(Event::TopicRecreated);
+    play.poll();
+    assert!(matches!(play.verdicts[&ticket], Verdict::Unknown(_)), "{:?}", play.verdicts);
+}
+
+/// S18: a topic made anew closes the gate, and costs no epoch of which nothing was used.
+#[test]
+fn a_topic_made_anew_knows_nobody_and_may_know_an_unused_epoch() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    play.tell(Event::TopicRecreated);
+    play.append(MINUTE);
+    play.append(MINUTE);
+    play.wait(2_000);
+    assert_eq!(play.epoch_in_use(), 4);
+    play.offer();
+    assert!(play.try_offer().is_none(), "one at a time until a 0");
+
+    let mut play = Play::new();
+    play.lane = Lane::new(LaneConfig::default(), play.now());
+    play.append(MINUTE);
+    play.tell(Event::Identity(play::preset(0).identity));
+    play.tell(Event::TopicRecreated);
+    play.poll();
+    assert_eq!(play.epoch_in_use(), 0);
+}
+
+/// C, S4: on a contested slot a 46 may speak of the other content, also after an abandon.
+#[test]
+fn a_46_proves_nothing_on_a_contested_slot_that_was_given_up() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (revoked, first) = play.append_and_offer(MINUTE);
+    play.lose(first);
+    let again = play.offer_again();
+    play.next_route();
+    play.join(play.now as i64, MINUTE);
+    play.append(MINUTE);
+    let contest = play.contest(revoked);
+    play.lose(contest.attempt);
+    play.tell(Event::Abandon);
+    play.poll();
+    play.error(again, 46);
+    let resolution = play.resolutions.get(&revoked);
+    assert!(matches!(resolution, Some(Resolution::Never { .. })), "{resolution:?}");
+}
