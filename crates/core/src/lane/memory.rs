@@ -188,7 +188,7 @@ impl Memory {
     /// S20: a batch of an older epoch turned out to be written. S15: no counter moves by that; but
     /// where nothing was acknowledged before, log starts have something to be compared with now.
     pub(super) fn acknowledge_older(&mut self, end: Offset) {
-        self.last_acknowledged = self.last_acknowledged.or(Offset::new(end.get() - 1));
+        self.last_acknowledged = self.last_acknowledged.or_else(|| Offset::new(end.get() - 1));
     }
 
     /// A fresh success shows the topic's timestamp type (T22).
