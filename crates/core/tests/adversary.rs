@@ -25,12 +25,7 @@ fn a_later_close_does_not_move_an_earlier_one() {
 #[test]
 fn a_second_pass_ends_with_what_it_asked() {
     let mut play = Play::new();
-    play.next_route();
-    // Without a timestamp nothing is known to be remembered, and the gate stays closed (S20).
-    play.join(-1, 10 * MINUTE);
-    play.flush();
-    let first = play.offer();
-    play.error(first, 45);
+    play.ask_in_vain();
     play.confirm();
     let again = play.offer_again();
     play.zero(again, 10);
@@ -44,11 +39,7 @@ fn a_second_pass_ends_with_what_it_asked() {
 #[test]
 fn a_late_answer_ends_a_second_pass() {
     let mut play = Play::new();
-    play.open_gate(10);
-    let (ticket, lost) = play.append_and_offer(10 * MINUTE);
-    play.next_route();
-    let again = play.offer_again();
-    play.error(again, 45);
+    let (ticket, lost) = play.ask_again_in_vain();
     play.zero(lost, 11);
     assert!(matches!(play.verdicts[&ticket], Verdict::Delivered { .. }));
     play.confirm();

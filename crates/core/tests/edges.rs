@@ -12,13 +12,17 @@ use play::{MINUTE, Play};
 fn given_up_on_the_former_route(play: &mut Play) -> (u64, AttemptId) {
     play.open_gate(10);
     let (ticket, attempt) = play.append_and_offer(MINUTE);
+    give_up_on_the_former_route(play, ticket);
+    (ticket, attempt)
+}
+
+fn give_up_on_the_former_route(play: &mut Play, ticket: u64) {
     play.next_route();
     play.tell(Event::Abandon);
     play.poll();
     assert!(matches!(play.verdicts[&ticket], Verdict::Unknown(_)));
     assert!(!play.resolutions.contains_key(&ticket), "its attempt is open");
     play.wait(2_000);
-    (ticket, attempt)
 }
 
 fn part_of(play: &mut Play, attempt: AttemptId) {
@@ -228,11 +232,7 @@ fn deadlines_are_those_of_records_that_wait() {
 #[test]
 fn a_confirmation_is_not_waited_for_without_a_question() {
     let mut play = Play::new();
-    play.open_gate(10);
-    let (ticket, lost) = play.append_and_offer(10 * MINUTE);
-    play.next_route();
-    let again = play.offer_again();
-    play.error(again, 45);
+    let (ticket, lost) = play.ask_again_in_vain();
     play.append(10 * MINUTE);
     assert!(play.try_offer().is_none());
     play.zero(lost, 11);
@@ -286,15 +286,9 @@ fn a_record_is_unknown_while_a_replacement_that_carries_it_is_in_doubt() {
 #[test]
 fn a_late_zero_of_an_older_epoch_tells_what_the_log_has_lost() {
     let waits_with = |log_start_offset| {
-        let mut play = Play::new();
-        play.lane = Lane::new(LaneConfig::default(), play.now());
-        play.next_route();
-        let ticket = play.append(MINUTE);
-        play.tell(Event::Identity(play::preset(0).identity));
+        let (mut play, ticket) = Play::fresh();
         let late = play.offer();
-        play.next_route();
-        play.tell(Event::Abandon);
-        play.wait(2_000);
+        give_up_on_the_former_route(&mut play, ticket);
         let (_, doubt) = play.append_and_offer(MINUTE);
         play.zero(late, 20);
         assert!(matches!(play.resolutions[&ticket], Resolution::Delivered { .. }));
@@ -335,10 +329,7 @@ fn a_topic_made_anew_knows_nobody_and_may_know_an_unused_epoch() {
     play.offer();
     assert!(play.try_offer().is_none(), "one at a time until a 0");
 
-    let mut play = Play::new();
-    play.lane = Lane::new(LaneConfig::default(), play.now());
-    play.append(MINUTE);
-    play.tell(Event::Identity(play::preset(0).identity));
+    let (mut play, _) = Play::fresh();
     play.tell(Event::TopicRecreated);
     play.poll();
     assert_eq!(play.epoch_in_use(), 0);

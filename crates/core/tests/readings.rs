@@ -238,11 +238,7 @@ fn why_tells_of_a_full_span() {
 #[test]
 fn why_tells_of_a_confirmation() {
     let mut play = Play::new();
-    play.next_route();
-    play.join(-1, 10 * MINUTE);
-    play.flush();
-    let first = play.offer();
-    play.error(first, 45);
+    play.ask_in_vain();
     let Why::Confirmation { epoch } = play.lane.why(Ticket(0)) else {
         panic!("{:?}", play.lane.why(Ticket(0)))
     };

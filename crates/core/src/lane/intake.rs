@@ -260,9 +260,9 @@ impl<P: Payload> Intake<P> {
         if !R::expired(now, self.expiry()) {
             return Due::default();
         }
-        let records = self.queue.iter().map(|batch| &batch.records).chain([&self.open.records]);
-        let schedule = self.schedule.get_or_insert_with(|| Schedule::of(records));
+        let mut schedule = self.schedule.take().unwrap_or_else(|| Schedule::of(self.records()));
         let due = schedule.take_due::<R>(now);
+        self.schedule = Some(schedule);
         let (taken_back, due): (Vec<Ticket>, Vec<Ticket>) =
             due.into_iter().partition(|ticket| self.is_taken_back(*ticket));
         let taken_back = self.take_these(&taken_back).into_iter().flat_map(|(_, told)| told);

@@ -53,6 +53,17 @@ impl Play {
         play
     }
 
+    /// A lane to which nothing was acknowledged, with an identity that was never used, and the record
+    /// that asked for it.
+    pub(crate) fn fresh() -> (Self, u64) {
+        let mut play = Self::new();
+        play.lane = Lane::new(LaneConfig::default(), play.now());
+        play.next_route();
+        let ticket = play.append(MINUTE);
+        play.tell(Event::Identity(preset(0).identity));
+        (play, ticket)
+    }
+
     pub(crate) fn now(&self) -> Instant {
         Instant::from_millis(self.now)
     }
@@ -187,6 +198,26 @@ impl Play {
     pub(crate) fn lose(&mut self, attempt: AttemptId) {
         self.tell(Event::Ended { attempt, handed: HandedOver::PerhapsWhole });
         self.poll();
+    }
+
+    /// A batch without a timestamp is asked in vain at a new leader: nothing is known to be remembered
+    /// (S20), the gate stays closed, and the leader is to be confirmed (K5).
+    pub(crate) fn ask_in_vain(&mut self) {
+        self.next_route();
+        self.join(-1, 10 * MINUTE);
+        self.flush();
+        let first = self.offer();
+        self.error(first, 45);
+    }
+
+    /// A batch is asked in vain at a new leader while its first attempt is open on the former route.
+    pub(crate) fn ask_again_in_vain(&mut self) -> (u64, AttemptId) {
+        self.open_gate(10);
+        let (ticket, lost) = self.append_and_offer(10 * MINUTE);
+        self.next_route();
+        let again = self.offer_again();
+        self.error(again, 45);
+        (ticket, lost)
     }
 
     /// A batch at this offset opens the gate.
