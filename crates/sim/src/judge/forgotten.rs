@@ -98,9 +98,9 @@ impl<'h> Reader<'h> {
     /// broker when the next one was appended.
     fn forgot_by(&self, newest: &LogBatch, next: &LogBatch) -> Option<usize> {
         let offers = self.offered(newest)?;
-        let appended = self.appended_by(next);
-        let forgets = self.history.settings.forgets_timestamp(appended, offers.max_timestamp);
-        forgets.then_some(offers.first)
+        let forgets = |now| self.history.settings.forgets_timestamp(now, offers.max_timestamp);
+        // As a rule it was not so even at the end: that spares a walk through the history per batch.
+        (forgets(self.end()) && forgets(self.appended_by(next))).then_some(offers.first)
     }
 
     /// When a batch was in the log at the latest: something behind it was acknowledged, or the
@@ -112,7 +112,11 @@ impl<'h> Reader<'h> {
                 && reply.code == 0
                 && reply.base_offset > batch.base_offset
         });
-        behind.or_else(|| self.history.entries.last()).map_or(0, |entry| entry.at)
+        behind.map_or_else(|| self.end(), |entry| entry.at)
+    }
+
+    fn end(&self) -> u64 {
+        self.history.entries.last().map_or(0, |entry| entry.at)
     }
 
     /// Whether everything that a broker knew of a producer, up to this batch of its log, was deleted
