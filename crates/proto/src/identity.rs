@@ -12,7 +12,11 @@ use crate::worklist::Worklist;
 enum Asking {
     No,
     NotBefore(Instant),
-    Open(RouteId),
+    /// L1: when its patience ends, another broker is asked the same (fault 131).
+    Open {
+        conn: RouteId,
+        patience_ends: Instant,
+    },
 }
 
 /// The pool, the lanes that wait for it, and the one request that fills it.
@@ -60,10 +64,11 @@ impl Identities {
     }
 
     /// Nobody needs an id: what failed so far is not tried again until somebody does.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn rest(&mut self, nobody_works: bool) {
+        let in_vain = self.failures > 0 || nobody_works;
         match self.asking {
-            Asking::NotBefore(_) if self.failures > 0 && !self.awaited => self.asking = Asking::No,
-            Asking::NotBefore(_) | Asking::No | Asking::Open(_) => {}
+            Asking::NotBefore(_) if in_vain && !self.awaited => self.asking = Asking::No,
+            Asking::NotBefore(_) | Asking::No | Asking::Open { .. } => {}
         }
     }
 
@@ -75,24 +80,49 @@ impl Identities {
         }
     }
 
-    /// When the next request is to be sent.
+    /// When the next request is to be sent, if nothing else happens.
     pub(crate) const fn deadline(&self) -> Option<Instant> {
         match self.asking {
-            Asking::NotBefore(at) => Some(at),
-            Asking::No | Asking::Open(_) => None,
+            Asking::NotBefore(at) | Asking::Open { patience_ends: at, .. } => Some(at),
+            Asking::No => None,
         }
     }
 
-    /// The request goes out.
-    pub(crate) const fn start(&mut self, conn: RouteId) {
-        self.asking = Asking::Open(conn);
+    /// Whether a request is to be sent now.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.deadline().is_some_and(|at| at <= now)
+    }
+
+    /// The connection that owes an answer.
+    pub(crate) const fn asked(&self) -> Option<RouteId> {
+        match self.asking {
+            Asking::Open { conn, .. } => Some(conn),
+            Asking::NotBefore(_) | Asking::No => None,
+        }
+    }
+
+    /// The request goes out. One that is still open is overtaken: its id is as good, should it come.
+    pub(crate) fn start(&mut self, now: Instant, conn: RouteId) {
+        self.asking = Asking::Open { conn, patience_ends: now + self.longest.times(2) };
+    }
+
+    /// There is nobody else to ask: waits on.
+    pub(crate) fn wait_on(&mut self, now: Instant) {
+        if let Some(conn) = self.asked() {
+            self.start(now, conn);
+        }
     }
 
     /// An id came; gives the lanes that waited for it. One that came before helps nobody: as if none
     /// had come.
-    pub(crate) fn came<R: Rules>(&mut self, now: Instant, id: ProducerId) -> Vec<LaneKey> {
+    pub(crate) fn came<R: Rules>(
+        &mut self,
+        now: Instant,
+        conn: RouteId,
+        id: ProducerId,
+    ) -> Vec<LaneKey> {
         if !self.pool.add(id) {
-            self.failed::<R>(now, None);
+            self.failed::<R>(now, conn, None);
             return Vec::new();
         }
         self.asking = Asking::No;
@@ -102,9 +132,17 @@ impl Identities {
         core::iter::from_fn(|| self.waiting.pop()).collect()
     }
 
-    /// No id came: never fatal, asked for again after a wait (L6). True if the broker's words are
-    /// new.
-    pub(crate) fn failed<R: Rules>(&mut self, now: Instant, code: Option<ErrorCode>) -> bool {
+    /// No id came: never fatal, asked for again after a wait (L6), unless somebody else is asked by
+    /// now. True if the broker's words are new.
+    pub(crate) fn failed<R: Rules>(
+        &mut self,
+        now: Instant,
+        conn: RouteId,
+        code: Option<ErrorCode>,
+    ) -> bool {
+        if self.asked() != Some(conn) {
+            return false;
+        }
         self.failures = self.failures.saturating_add(1);
         let hash = mix(self.seed, u64::from(self.failures));
         let wait = backoff::<R>(self.first, self.longest, self.failures, hash);
@@ -127,16 +165,16 @@ mod tests {
         let mut ids = Identities::new(Span::from_millis(100), Span::from_secs(1), 1);
         let loading = Some(ErrorCode(14));
         ids.foresee();
-        ids.start(RouteId(1));
-        ids.failed::<Honest>(now, loading);
-        ids.rest();
+        ids.start(now, RouteId(1));
+        ids.failed::<Honest>(now, RouteId(1), loading);
+        ids.rest(false);
         assert_eq!(ids.deadline(), None, "nobody needs one");
         ids.prepare();
-        ids.start(RouteId(1));
-        ids.failed::<Honest>(now, loading);
-        ids.rest();
+        ids.start(now, RouteId(1));
+        ids.failed::<Honest>(now, RouteId(1), loading);
+        ids.rest(false);
         assert!(ids.deadline().is_some_and(|at| at > now));
-        ids.came::<Honest>(now, ProducerId::new(7).unwrap());
+        ids.came::<Honest>(now, RouteId(1), ProducerId::new(7).unwrap());
         ids.prepare();
         assert_eq!(ids.deadline(), None, "there is one");
     }
@@ -147,17 +185,37 @@ mod tests {
         let mut ids = Identities::new(Span::from_millis(100), Span::from_secs(1), 1);
         ids.want(LaneKey(4));
         assert_eq!(ids.deadline(), Some(Instant::EPOCH));
-        ids.start(RouteId(1));
-        assert_eq!(ids.deadline(), None);
+        ids.start(now, RouteId(1));
+        assert!(!ids.is_due(now));
         let refused = Some(ErrorCode::CLUSTER_AUTHORIZATION_FAILED);
-        assert!(ids.failed::<Honest>(now, refused));
+        assert!(ids.failed::<Honest>(now, RouteId(1), refused));
         let first = ids.deadline().unwrap().since(now);
-        assert!(!ids.failed::<Honest>(now, refused), "said before");
+        ids.start(now, RouteId(2));
+        assert!(!ids.failed::<Honest>(now, RouteId(1), refused), "it is not waited for any more");
+        assert_eq!(ids.asked(), Some(RouteId(2)));
+        assert!(!ids.failed::<Honest>(now, RouteId(2), refused), "said before");
         let second = ids.deadline().unwrap().since(now);
         assert!(Span::ZERO < first && first < second);
-        assert_eq!(ids.came::<Honest>(now, ProducerId::new(7).unwrap()), [LaneKey(4)]);
+        assert_eq!(ids.came::<Honest>(now, RouteId(1), ProducerId::new(7).unwrap()), [LaneKey(4)]);
         assert_eq!(ids.deadline(), None);
         ids.foresee();
         assert_eq!(ids.deadline(), None, "there is one");
+    }
+
+    #[test]
+    fn a_silent_broker_is_overtaken_and_may_still_answer() {
+        let now = Instant::from_millis(5000);
+        let mut ids = Identities::new(Span::from_millis(100), Span::from_secs(1), 1);
+        ids.want(LaneKey(4));
+        ids.start(now, RouteId(1));
+        let patience_ends = ids.deadline().unwrap();
+        assert!(!ids.is_due(now) && ids.is_due(patience_ends));
+        ids.wait_on(patience_ends);
+        assert!(!ids.is_due(patience_ends), "nobody else is there");
+        ids.start(patience_ends, RouteId(2));
+        let id = |id| ProducerId::new(id).unwrap();
+        assert_eq!(ids.came::<Honest>(patience_ends, RouteId(1), id(7)), [LaneKey(4)]);
+        assert_eq!(ids.came::<Honest>(patience_ends, RouteId(2), id(8)), []);
+        assert_eq!((ids.asked(), ids.deadline()), (None, None));
     }
 }

@@ -150,9 +150,10 @@ impl Asks {
         self.waits.longest.times(2)
     }
 
-    /// Nobody needs an answer: what failed so far is not tried again until somebody does.
-    pub(crate) fn rest(&mut self) {
-        if self.failures > 0 && self.open.is_none() {
+    /// Nobody needs an answer: what failed so far, or never got as far as that since `nobody_works`,
+    /// is not tried again until somebody does.
+    pub(crate) fn rest(&mut self, nobody_works: bool) {
+        if (self.failures > 0 || nobody_works) && self.open.is_none() {
             self.fresh.clear();
             self.again.clear();
             self.brokers = false;

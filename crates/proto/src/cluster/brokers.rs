@@ -138,6 +138,11 @@ impl Brokers {
         self.peers.get(&endpoint).is_some_and(|peer| peer.failed.is_some())
     }
 
+    /// Whether everybody who could be dialled for anything failed last time.
+    pub(crate) fn nobody_works(&self) -> bool {
+        self.peers.values().all(|peer| peer.failed.is_some() || !peer.listed)
+    }
+
     /// How many brokers the cluster has, as far as we know.
     pub(crate) fn listed(&self) -> usize {
         let broker = |(endpoint, peer): &(&Endpoint, &Peer)| {
@@ -198,14 +203,23 @@ impl Brokers {
     }
 
     /// Whom to dial in order to ask anything of anybody: who failed least and was tried longest
-    /// ago. Bootstrap addresses only while no broker is known to work (KIP-899). `None`: nobody may be
-    /// dialled, or nobody is more promising than those that are being `opened` just now.
-    pub(crate) fn dial_anybody(&self, opened: impl Iterator<Item = Endpoint>) -> Option<Endpoint> {
+    /// ago. Bootstrap addresses only while no broker is known to work (KIP-899), those to which a
+    /// connection has been opened in vain for a while (`is_slow`) not being known to. `None`: nobody may
+    /// be dialled, or nobody is more promising than those that are being `opened` just now.
+    pub(crate) fn dial_anybody(
+        &self,
+        opened: impl Iterator<Item = Endpoint>,
+        is_slow: impl Fn(RouteId) -> bool,
+    ) -> Option<Endpoint> {
         let failures = |endpoint| self.peers.get(&endpoint).map(Peer::failures);
         let promising = opened.filter_map(failures).min().unwrap_or(u32::MAX);
         let brokers = || self.peers.iter().filter(|(_, peer)| peer.listed);
+        let works = |peer: &Peer| match peer.dial {
+            Dial::Open(conn) => peer.failed.is_none() && !is_slow(conn),
+            Dial::Free | Dial::NotBefore(_) => peer.failed.is_none(),
+        };
         let hopeless =
-            !brokers().any(|(endpoint, peer)| endpoint.broker().is_some() && peer.failed.is_none());
+            !brokers().any(|(endpoint, peer)| endpoint.broker().is_some() && works(peer));
         brokers()
             .filter(|(endpoint, _)| hopeless || endpoint.broker().is_some())
             .filter(|(_, peer)| peer.dial == Dial::Free && peer.failures() < promising)
@@ -334,18 +348,22 @@ mod tests {
         until.since(NOW)
     }
 
+    fn dial(brokers: &Brokers) -> Option<Endpoint> {
+        brokers.dial_anybody([].into_iter(), |_| false)
+    }
+
     #[test]
     fn seeds_take_turns_and_give_way_to_brokers_that_work() {
         let mut brokers = brokers();
-        assert_eq!(brokers.dial_anybody([].into_iter()), Some(Endpoint::Seed(0)));
+        assert_eq!(dial(&brokers), Some(Endpoint::Seed(0)));
         fail(&mut brokers, Endpoint::Seed(0), 1);
-        assert_eq!(brokers.dial_anybody([].into_iter()), Some(Endpoint::Seed(1)));
+        assert_eq!(dial(&brokers), Some(Endpoint::Seed(1)));
         fail(&mut brokers, Endpoint::Seed(1), 2);
-        assert_eq!(brokers.dial_anybody([].into_iter()), Some(Endpoint::Seed(0)));
+        assert_eq!(dial(&brokers), Some(Endpoint::Seed(0)));
         take_list(&mut brokers, [(node(5), address(5))]);
-        assert_eq!(brokers.dial_anybody([].into_iter()), Some(Endpoint::Broker(node(5))));
+        assert_eq!(dial(&brokers), Some(Endpoint::Broker(node(5))));
         fail(&mut brokers, Endpoint::Broker(node(5)), 3);
-        assert!(matches!(brokers.dial_anybody([].into_iter()), Some(Endpoint::Seed(_))));
+        assert!(matches!(dial(&brokers), Some(Endpoint::Seed(_))));
     }
 
     #[test]

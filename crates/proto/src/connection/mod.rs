@@ -409,14 +409,16 @@ impl Connection {
     }
 
     /// KIP-219: the broker hears nothing from us for so long, and answers nothing: what it said it
-    /// would hold us back is no part of the request timeout (fault 91).
+    /// would hold us back is no part of the request timeout (fault 91). The same time counts once,
+    /// whatever number of answers speak of it.
     pub(crate) fn throttle(&mut self, now: Instant, milliseconds: i32) {
         let asked = Span::from_millis(u64::try_from(milliseconds).unwrap_or(0));
-        let span = asked.min(LONGEST_THROTTLE);
+        let until = now + asked.min(LONGEST_THROTTLE);
+        let span = until.since(self.throttled_until.max(now));
         if span == Span::ZERO {
             return;
         }
-        self.throttled_until = self.throttled_until.max(now + span);
+        self.throttled_until = until;
         for open in &mut self.open {
             open.expires = open.expires + span;
         }

@@ -60,9 +60,9 @@ impl<R: Rules> Producer<R> {
     fn producer_id(&mut self, now: Instant, conn: Conn, response: &init_producer_id::Response) {
         self.throttle(now, conn, response.throttle_ms);
         match response.outcome {
-            Ok(identity) => self.take_producer_id(now, identity.id),
+            Ok(identity) => self.take_producer_id(now, conn, identity.id),
             Err(code) => {
-                if self.identities.failed::<R>(now, Some(code)) {
+                if self.identities.failed::<R>(now, conn, Some(code)) {
                     self.outbox.push_back(Output::Notice(Notice::NoProducerId { code }));
                 }
             }
@@ -70,8 +70,8 @@ impl<R: Rules> Producer<R> {
         self.todo.push(Chore::Identity);
     }
 
-    fn take_producer_id(&mut self, now: Instant, id: ProducerId) {
-        for key in self.identities.came::<R>(now, id) {
+    fn take_producer_id(&mut self, now: Instant, conn: Conn, id: ProducerId) {
+        for key in self.identities.came::<R>(now, conn, id) {
             self.give_or_want_identity(now, key);
         }
     }

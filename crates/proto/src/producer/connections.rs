@@ -198,7 +198,7 @@ impl<R: Rules> Producer<R> {
             match request {
                 Request::Metadata(ask) => self.cluster.asks.lost::<R>(now, ask),
                 Request::ProducerId => {
-                    self.identities.failed::<R>(now, None);
+                    self.identities.failed::<R>(now, conn, None);
                 }
                 Request::Greeting | Request::Produce(_) => {}
             }

@@ -26,19 +26,17 @@ impl<R: Rules> Producer<R> {
     pub(super) fn ask_metadata(&mut self, now: Instant) {
         self.grow_old(now);
         if self.tickets.is_empty() {
-            self.cluster.asks.rest();
+            self.cluster.asks.rest(self.cluster.brokers.nobody_works());
         }
         if self.cluster.asks.is_due(now) {
             let asked = self.cluster.asks.asked();
-            let silent = asked.and_then(|conn| self.connections.get(&conn));
-            let silent = silent.and_then(|connection| connection.endpoint.broker());
+            let silent = self.broker_of(asked);
             match self.way(now, silent.or_else(|| self.cluster.asks.avoided())) {
                 Way::Over(conn) if asked != Some(conn) => self.send_metadata(now, conn),
                 Way::Over(_) => {
                     self.dial_somebody(now);
                     self.cluster.asks.wait_on(now);
                 }
-                Way::Blocked if asked.is_some() => self.cluster.asks.wait_on(now),
                 Way::Blocked => {}
             }
         }
@@ -83,17 +81,27 @@ impl<R: Rules> Producer<R> {
         self.todo.push(Chore::Connection(conn));
     }
 
-    /// Asks for a producer id, if one is wanted.
+    /// Asks for a producer id, if one is wanted; another broker, if the one that was asked is silent.
     pub(super) fn ask_identity(&mut self, now: Instant) {
         if self.tickets.is_empty() {
-            self.identities.rest();
+            self.identities.rest(self.cluster.brokers.nobody_works());
         }
-        let at = self.identities.deadline();
-        self.timers.set(Timer::Identity, at.filter(|at| *at > now), Wakeup::Backoff);
-        if at.is_none_or(|at| at > now) {
-            return;
+        if self.identities.is_due(now) {
+            let asked = self.identities.asked();
+            match self.way(now, self.broker_of(asked)) {
+                Way::Over(conn) if asked != Some(conn) => self.send_identity(now, conn),
+                Way::Over(_) => {
+                    self.dial_somebody(now);
+                    self.identities.wait_on(now);
+                }
+                Way::Blocked => {}
+            }
         }
-        let Way::Over(conn) = self.way(now, None) else { return };
+        let at = self.identities.deadline().filter(|at| *at > now);
+        self.timers.set(Timer::Identity, at, Wakeup::Backoff);
+    }
+
+    fn send_identity(&mut self, now: Instant, conn: Conn) {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let Some(versions) = connection.versions() else { return };
         let version = versions.init_producer_id;
@@ -101,9 +109,14 @@ impl<R: Rules> Producer<R> {
         if let Ok(frame) = request.encode(version, &connection.header(&self.terms)) {
             let expires = R::request_expires(now, self.terms.request_timeout);
             connection.push(Request::ProducerId, version, [frame], expires);
-            self.identities.start(conn);
+            self.identities.start(now, conn);
             self.todo.push(Chore::Connection(conn));
         }
+    }
+
+    /// The broker that a request went to, if it is known which one it is.
+    fn broker_of(&self, asked: Option<Conn>) -> Option<NodeId> {
+        self.connections.get(&asked?)?.endpoint.broker()
     }
 
     /// The least busy connection that may speak; another broker's than `avoid` if that is possible.
@@ -143,24 +156,25 @@ impl<R: Rules> Producer<R> {
     }
 
     /// Whether a connection is about to be there. Of those that are being opened, only the ones that
-    /// are still promising keep others from being dialled; when they no longer are, this is looked at
-    /// again.
+    /// are still promising are waited for, and keep others from being dialled; when they no longer are,
+    /// this is looked at again.
     fn dial_somebody(&mut self, now: Instant) -> bool {
-        let opening = self.connections.iter().filter(|(_, connection)| connection.is_opening());
-        let (mut promising, mut opened) = (Vec::new(), false);
-        for (conn, connection) in opening {
-            opened = true;
-            if connection.is_promising(now) {
-                promising.push(connection.endpoint);
-                self.todo.push(Chore::Connection(*conn));
-            }
+        let opening = self.connections.iter().filter(|(_, it)| it.is_promising(now));
+        let promising: Vec<_> = opening.map(|(conn, it)| (*conn, it.endpoint)).collect();
+        for (conn, _) in &promising {
+            self.todo.push(Chore::Connection(*conn));
         }
-        match self.cluster.brokers.dial_anybody(promising.into_iter()) {
+        let endpoints = promising.iter().map(|(_, endpoint)| *endpoint);
+        let is_slow = |conn| {
+            let connection = self.connections.get(&conn);
+            connection.is_some_and(|it| it.is_opening() && !it.is_promising(now))
+        };
+        match self.cluster.brokers.dial_anybody(endpoints, is_slow) {
             Some(endpoint) => {
                 self.dial(now, endpoint);
                 true
             }
-            None => opened,
+            None => !promising.is_empty(),
         }
     }
 
