@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use candor_core::rules::Rules;
 use candor_core::{Instant, RouteId, Span};
-use candor_wire::NodeId;
 
+use super::Endpoint;
 use crate::jitter::{backoff, mix};
 use crate::router::TopicKey;
 
@@ -33,7 +33,7 @@ pub(crate) struct Asks {
     open: Option<OpenAsk>,
     sent: u64,
     /// Another broker than this one, if possible.
-    avoid: Option<NodeId>,
+    avoid: Option<Endpoint>,
     opinion: Opinion,
     waits: Waits,
 }
@@ -110,11 +110,11 @@ impl Asks {
     }
 
     /// The next request shall go to another broker.
-    pub(crate) const fn avoid(&mut self, broker: Option<NodeId>) {
-        self.avoid = broker;
+    pub(crate) const fn avoid(&mut self, who: Option<Endpoint>) {
+        self.avoid = who;
     }
 
-    pub(crate) const fn avoided(&self) -> Option<NodeId> {
+    pub(crate) const fn avoided(&self) -> Option<Endpoint> {
         self.avoid
     }
 

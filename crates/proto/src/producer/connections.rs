@@ -228,7 +228,7 @@ impl<R: Rules> Producer<R> {
             .filter_map(|key| self.lanes.get(key).map(|slot| slot.topic))
             .collect();
         topics.into_iter().for_each(|topic| self.cluster.asks.again(topic));
-        self.cluster.asks.avoid(endpoint.broker());
+        self.cluster.asks.avoid(endpoint.broker().map(Endpoint::Broker));
     }
 
     /// Looks at a connection's timers.

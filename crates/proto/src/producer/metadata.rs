@@ -30,7 +30,7 @@ impl<R: Rules> Producer<R> {
         }
         if self.cluster.asks.is_due(now) {
             let asked = self.cluster.asks.asked();
-            let silent = self.broker_of(asked);
+            let silent = self.asked_broker(asked);
             match self.way(now, silent.or_else(|| self.cluster.asks.avoided())) {
                 Way::Over(conn) if asked != Some(conn) => self.send_metadata(now, conn),
                 Way::Over(_) => {
@@ -88,7 +88,7 @@ impl<R: Rules> Producer<R> {
         }
         if self.identities.is_due(now) {
             let asked = self.identities.asked();
-            match self.way(now, self.broker_of(asked)) {
+            match self.way(now, self.asked_broker(asked)) {
                 Way::Over(conn) if asked != Some(conn) => self.send_identity(now, conn),
                 Way::Over(_) => {
                     self.dial_somebody(now);
@@ -115,17 +115,18 @@ impl<R: Rules> Producer<R> {
     }
 
     /// The broker that a request went to, if it is known which one it is.
-    fn broker_of(&self, asked: Option<Conn>) -> Option<NodeId> {
-        self.connections.get(&asked?)?.endpoint.broker()
+    fn asked_broker(&self, asked: Option<Conn>) -> Option<Endpoint> {
+        let endpoint = self.connections.get(&asked?)?.endpoint;
+        endpoint.broker().map(Endpoint::Broker)
     }
 
     /// The least busy connection that may speak; another broker's than `avoid` if that is possible.
     /// Without one, somebody is dialled.
-    fn way(&mut self, now: Instant, avoid: Option<NodeId>) -> Way {
+    fn way(&mut self, now: Instant, avoid: Option<Endpoint>) -> Way {
         // Who answers at a bootstrap address nobody knows: it could be the same broker.
         let avoided = |connection: &Connection| {
             let broker = connection.endpoint.broker();
-            avoid.is_some() && (broker.is_none() || broker == avoid)
+            avoid.is_some_and(|who| broker.is_none() || broker == who.broker())
         };
         let best = self
             .connections
@@ -188,7 +189,8 @@ impl<R: Rules> Producer<R> {
         version: i16,
     ) -> Result<(), Fault> {
         self.throttle(now, conn, response.throttle_ms);
-        let broker = self.connections.get(&conn).and_then(|c| c.endpoint.broker());
+        let endpoint = self.connections.get(&conn).map(|connection| connection.endpoint);
+        let broker = endpoint.and_then(Endpoint::broker);
         let by = Source { broker, at: now, request: ask.number };
         let Self { cluster, lanes, .. } = self;
         let ours = |topic, partition| lanes.find(topic, partition).is_some();
@@ -203,7 +205,10 @@ impl<R: Rules> Producer<R> {
         for change in changes {
             self.change(now, change, by);
         }
-        self.want_what_is_open(now, ask.number, settled);
+        if self.want_what_is_open(now, ask.number, settled) {
+            // L1: it may know less than others, for as long as it likes.
+            self.cluster.asks.avoid(endpoint);
+        }
         Ok(())
     }
 
@@ -244,17 +249,17 @@ impl<R: Rules> Producer<R> {
             Change::Moved(conn) => self.drain_connection(conn),
             Change::AskAnother(topic) => {
                 self.cluster.asks.elsewhere(topic, by.request);
-                self.cluster.asks.avoid(by.broker);
+                self.cluster.asks.avoid(by.broker.map(Endpoint::Broker));
             }
             Change::Undecided(topic) => {
                 self.cluster.asks.again(topic);
-                self.cluster.asks.avoid(by.broker);
+                self.cluster.asks.avoid(by.broker.map(Endpoint::Broker));
             }
         }
     }
 
-    /// L1: what is still open is asked for again, after a wait.
-    fn want_what_is_open(&mut self, now: Instant, answered: u64, settled: bool) {
+    /// L1: what is still open is asked for again, after a wait. Whether there is something.
+    fn want_what_is_open(&mut self, now: Instant, answered: u64, settled: bool) -> bool {
         let lost: Vec<_> = self.lanes.leaderless.iter().copied().collect();
         for key in lost {
             self.place_lane(now, key);
@@ -267,8 +272,9 @@ impl<R: Rules> Producer<R> {
             .chain(self.cluster.open_questions())
             .collect();
         self.cluster.asks.answered::<R>(now, answered, settled && open.is_empty());
-        open.into_iter().for_each(|topic| self.cluster.asks.again(topic));
+        open.iter().for_each(|topic| self.cluster.asks.again(*topic));
         self.todo.push(Chore::Metadata);
+        !open.is_empty()
     }
 
     pub(super) fn is_routable(&self, topic: TopicKey) -> bool {

@@ -200,6 +200,16 @@ impl Brokers {
         Reply { bytes: Some(reply), cut }
     }
 
+    /// A request of a connection that is gone: nobody hears what is said of it.
+    pub fn late(&mut self, id: i32, mut bytes: Bytes) {
+        let header = decode_request_header_from_buffer(&mut bytes).unwrap();
+        if header.request_api_key == PRODUCE {
+            let version = header.request_api_version;
+            let request = ProduceRequest::decode(&mut bytes, version).unwrap();
+            self.produce(id, &request, version, 0);
+        }
+    }
+
     fn greet(&mut self, id: i32, version: i16, correlation: i32) -> Bytes {
         let node = self.node(id);
         let newest = node.versions[&GREETING].1;

@@ -199,3 +199,28 @@ fn an_hour_of_failures_costs_little() {
     let after = format!("{:?}", net.producer).len();
     assert!(after < 2 * before, "{before} to {after}");
 }
+
+/// L1: a broker that does not hear of the cluster any more answers, and is wrong for ever; it is not
+/// the only one that is asked.
+#[test]
+fn a_broker_that_knows_less_than_others_is_not_asked_alone() {
+    for (seeds, code) in [(&["b1:9092"], 3), (&["b1:9092"], 5), (&["b2:9092"], 3)] {
+        let mut net = Net::new(&config(seeds), brokers(3, 3));
+        net.brokers.node(1).topic_error = code;
+        let ticket = net.send("t", Some(2), 5 * SECOND).unwrap();
+        assert!(net.delivered(ticket), "{seeds:?} {code}");
+        net.brokers.create("u", 1);
+        let ticket = net.send("u", None, 5 * SECOND).unwrap();
+        assert!(net.delivered(ticket), "{seeds:?} {code}");
+    }
+}
+
+/// The same for what it cannot say: topic ids, which another broker insists on.
+#[test]
+fn topic_ids_are_asked_of_who_can_tell_them() {
+    let mut net = Net::new(&config(&["b1:9092"]), brokers(3, 3));
+    net.brokers.node(1).versions.insert(METADATA, (1, 9));
+    net.brokers.node(2).versions.insert(PRODUCE, (13, 13));
+    let tickets = [0, 1, 2].map(|it| net.send("t", Some(it), 5 * SECOND).unwrap());
+    tickets.into_iter().for_each(|ticket| assert!(net.delivered(ticket), "{ticket}"));
+}

@@ -1,7 +1,7 @@
 //! A producer, its driver and a network in virtual time: bytes take a while, come in pieces or
 //! together, and a ledger hears everything that is said of a record.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::{Bytes, BytesMut};
 use candor_core::{Instant, Outcome, Resolution, RouteId, Ticket, Verdict};
@@ -26,6 +26,8 @@ pub struct Link {
     up_at: Option<u64>,
     up: bool,
     handed: u64,
+    /// Handed over, and not reported.
+    unreported: usize,
     /// Handed over, and no whole frame yet.
     partial: BytesMut,
     /// Requests on their way.
@@ -52,6 +54,8 @@ pub struct Net {
     pub brokers: Brokers,
     pub links: BTreeMap<RouteId, Link>,
     pub sent: BTreeMap<Ticket, Sent>,
+    /// Records without a verdict, by the time at which it is due.
+    due: BTreeSet<(u64, Ticket)>,
     pub notices: Vec<Notice>,
     pub connects: Vec<(u64, String)>,
     pub closed: Option<u64>,
@@ -67,7 +71,10 @@ pub struct Net {
     /// The driver knows how much was handed over.
     pub knows: bool,
     pub dice: Dice,
-    pub log: Vec<String>,
+    /// Requests whose connection is gone, and that arrive all the same: when, where.
+    pub ghosts: Vec<(u64, i32, Bytes)>,
+    /// So many of what was on its way when a connection ended become ghosts, one in so many.
+    pub haunted: u64,
 }
 
 impl Net {
@@ -82,6 +89,7 @@ impl Net {
             brokers,
             links: BTreeMap::new(),
             sent: BTreeMap::new(),
+            due: BTreeSet::new(),
             notices: Vec::new(),
             connects: Vec::new(),
             closed: None,
@@ -92,7 +100,8 @@ impl Net {
             reports: true,
             knows: true,
             dice: Dice(seed),
-            log: Vec::new(),
+            ghosts: Vec::new(),
+            haunted: 0,
         }
     }
 
@@ -126,32 +135,43 @@ impl Net {
         let ticket = self.producer.append(self.at(), self.at(), record).ok()?;
         assert_eq!(ticket, Ticket(name), "tickets are dense");
         let (topic, verdict, resolution) = (topic.to_owned(), None, None);
+        self.due.insert((due, ticket));
         self.sent.insert(ticket, Sent { topic, partition, due, verdict, resolution });
         Some(ticket)
     }
 
+    /// The verdict of a record is due then, if not before.
+    fn bring_forward(&mut self, ticket: Ticket, at: u64) {
+        let Some(sent) = self.sent.get_mut(&ticket) else { return };
+        if sent.verdict.is_none() && at < sent.due {
+            self.due.remove(&(sent.due, ticket));
+            self.due.insert((at, ticket));
+            sent.due = at;
+        }
+    }
+
     pub fn cancel(&mut self, ticket: Ticket) {
         self.producer.cancel(self.at(), ticket);
-        let now = self.now;
-        self.sent.get_mut(&ticket).into_iter().for_each(|it| it.due = it.due.min(now));
+        self.bring_forward(ticket, self.now);
     }
 
     pub fn revoke(&mut self, ticket: Ticket) {
         let ended = self.producer.revoke(self.at(), ticket).is_err();
-        let now = self.now;
-        let Some(sent) = self.sent.get_mut(&ticket) else { return };
+        let Some(sent) = self.sent.get(&ticket) else { return };
         let told = match sent.verdict {
             Some((_, Verdict::Unknown(_))) => sent.resolution.is_some(),
             verdict => verdict.is_some(),
         };
-        assert_eq!(ended, told, "{ticket}: {sent:?}");
-        sent.due = sent.due.min(now);
+        // What ended and was not told yet is told by the next poll.
+        assert!(ended || !told, "{ticket}: {sent:?}");
+        self.bring_forward(ticket, self.now);
     }
 
     pub fn close(&mut self, within: u64) {
         let deadline = self.now.saturating_add(within);
         self.producer.close(self.at(), Instant::from_micros(deadline));
-        self.sent.values_mut().for_each(|it| it.due = it.due.min(deadline));
+        let tickets: Vec<Ticket> = self.due.iter().map(|it| it.1).collect();
+        tickets.into_iter().for_each(|ticket| self.bring_forward(ticket, deadline));
     }
 
     // ---- time ---------------------------------------------------------------------------------------
@@ -165,7 +185,7 @@ impl Net {
             up.into_iter().chain(moved.map(|it| it.0)).chain(ends)
         });
         let wake = self.producer.deadline().map(|deadline| deadline.at.as_micros());
-        links.chain(wake).min()
+        links.chain(wake).chain(self.ghosts.iter().map(|ghost| ghost.0)).min()
     }
 
     /// Time passes, and everything happens when it is due.
@@ -218,11 +238,23 @@ impl Net {
     /// One round; whether something moved.
     pub fn step(&mut self) -> bool {
         let mut moved = self.poll();
+        self.haunt(self.now);
         let conns: Vec<RouteId> = self.links.keys().copied().collect();
         for conn in conns {
             moved |= self.open(conn) | self.write(conn) | self.serve(conn) | self.read(conn);
         }
         moved
+    }
+
+    /// What is due of the past arrives, in its order.
+    pub fn haunt(&mut self, now: u64) {
+        let (due, later) = self.ghosts.drain(..).partition(|ghost| ghost.0 <= now);
+        self.ghosts = later;
+        let mut due: Vec<_> = due;
+        due.sort_by_key(|ghost| ghost.0);
+        for (_, node, request) in due {
+            self.brokers.late(node, request);
+        }
     }
 
     fn way(&mut self) -> u64 {
@@ -239,7 +271,7 @@ impl Net {
             some = true;
             self.obey(output);
         }
-        let late = self.sent.iter().find(|(_, it)| it.verdict.is_none() && it.due <= self.now);
+        let late = self.due.first().filter(|it| it.0 <= self.now);
         assert!(late.is_none(), "no verdict in time at {}: {late:?}", self.now);
         let wake = self.producer.deadline();
         assert!(wake.is_none_or(|it| it.at.as_micros() > self.now), "not ahead: {wake:?}");
@@ -264,6 +296,7 @@ impl Net {
                     sent.partition = sent.partition.or(settlement.partition);
                     assert_eq!(*settlement.topic, *sent.topic);
                     sent.verdict = Some((self.now, verdict));
+                    self.due.remove(&(sent.due, ticket));
                 }
                 for (ticket, resolution) in settled.resolutions() {
                     let sent = self.sent.get_mut(&ticket).unwrap();
@@ -287,6 +320,7 @@ impl Net {
             up_at,
             up: false,
             handed: 0,
+            unreported: 0,
             partial: BytesMut::new(),
             there: VecDeque::new(),
             back: VecDeque::new(),
@@ -304,8 +338,14 @@ impl Net {
         let handed = if self.knows { Handed::AtMost(link.handed) } else { Handed::Unknown };
         let heard = self.dice.below(link.there.len() as u64 + 1);
         if let Some(node) = link.node {
-            for (_, request) in link.there.drain(..).take(heard as usize) {
-                self.brokers.handle(node, request);
+            for (n, (_, request)) in link.there.drain(..).enumerate() {
+                let later = n as u64 >= heard;
+                if !later {
+                    self.brokers.handle(node, request);
+                } else if self.haunted > 0 && self.dice.below(self.haunted) == 0 {
+                    let due = self.now + self.dice.below(90 * SECOND);
+                    self.ghosts.push((due, node, request));
+                }
             }
         }
         self.producer.handle(self.at(), Input::Lost { conn, handed, why }).unwrap();
@@ -314,6 +354,13 @@ impl Net {
     pub fn cut(&mut self, host: &str) {
         let to_host = self.links.iter().filter(|(_, link)| link.host == host);
         let conns: Vec<RouteId> = to_host.map(|(conn, _)| *conn).collect();
+        conns.into_iter().for_each(|conn| self.lose(conn, Loss::Broken));
+    }
+
+    /// The same for all connections to a node, at whatever host.
+    pub fn cut_node(&mut self, node: i32) {
+        let to_node = self.links.iter().filter(|(_, link)| link.node == Some(node));
+        let conns: Vec<RouteId> = to_node.map(|(conn, _)| *conn).collect();
         conns.into_iter().for_each(|conn| self.lose(conn, Loss::Broken));
     }
 
@@ -356,11 +403,13 @@ impl Net {
         let link = self.links.get_mut(&conn).unwrap();
         bufs.iter().for_each(|bytes| link.partial.extend_from_slice(bytes));
         link.handed += n as u64;
+        link.unreported += n;
         let due = link.there.back().map_or(due, |it| it.0.max(due));
         while let Some(frame) = candor_wire::split_frame(&mut link.partial, 1 << 30).unwrap() {
             link.there.push_back((due, frame));
         }
         if self.reports {
+            let n = core::mem::take(&mut link.unreported);
             self.producer.handle(at, Input::Sent { conn, n }).unwrap();
         }
         true
@@ -370,11 +419,12 @@ impl Net {
     pub fn serve(&mut self, conn: RouteId) -> bool {
         let now = self.now;
         let Some(link) = self.links.get_mut(&conn) else { return false };
-        let Some(node) = link.node else { return false };
         if link.there.front().is_none_or(|it| it.0 > now) {
             return false;
         }
         let Some((_, request)) = link.there.pop_front() else { return false };
+        // Somebody who accepts connections, and nothing more.
+        let Some(node) = link.node else { return true };
         let reply = self.brokers.handle(node, request);
         let mut due = self.way();
         let pieces = self.pieces(reply.bytes);
