@@ -6,8 +6,8 @@ use std::thread;
 
 use candor_core::rules::{Class, Honest, Rules};
 use candor_sim::search::{
-    Contest, Fault, Plan, Report, SCOPES, Say, Scope, Shipped, Size, Ticks, explore, explore_twins,
-    explore_wide, independent, scope,
+    Contest, Course, Fault, Plan, Report, SCOPES, Say, Scope, Shipped, Size, Ticks, explore,
+    explore_twins, explore_wide, independent, scope,
 };
 
 /// More states than any scope that is run here has.
@@ -44,7 +44,7 @@ fn no_schedule_convicts_the_lane() {
 
 #[test]
 fn two_faults_of_any_kind_convict_nobody() {
-    let report = explore_wide::<Shipped>(2, named("two-faults"), LIMIT);
+    let report = explore_wide::<Shipped>(2, named("two-faults"), LIMIT, &Course::default());
     println!("{report}");
     assert!(report.closed && report.counterexample.is_none(), "{report}");
     assert!(report.states > 100_000, "too small to mean anything: {report}");
@@ -123,7 +123,7 @@ fn what_makes_the_search_smaller_hides_no_end() {
     for scope in compared() {
         let plain = explore::<Shipped>(&Scope { plain: true, ..scope.clone() }, LIMIT);
         let canonical = explore::<Shipped>(&scope, LIMIT);
-        let wide = explore_wide::<Shipped>(2, &scope, LIMIT);
+        let wide = explore_wide::<Shipped>(2, &scope, LIMIT, &Course::default());
         println!("{plain}\n{canonical}\n{wide}");
         for report in [&plain, &canonical, &wide] {
             assert!(report.closed && report.counterexample.is_none(), "{report}");
@@ -137,8 +137,8 @@ fn what_makes_the_search_smaller_hides_no_end() {
 #[test]
 fn threads_change_nothing() {
     let scope = named("failover");
-    let one = explore_wide::<Shipped>(1, scope, LIMIT);
-    let three = explore_wide::<Shipped>(3, scope, LIMIT);
+    let one = explore_wide::<Shipped>(1, scope, LIMIT, &Course::default());
+    let three = explore_wide::<Shipped>(3, scope, LIMIT, &Course::default());
     assert_eq!((one.states, &one.layers, &one.ends), (three.states, &three.layers, &three.ends));
     assert!(one.layers.len() == 3 && one.layers.iter().all(|layer| *layer > 0), "{one}");
 }

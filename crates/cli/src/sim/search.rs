@@ -1,24 +1,27 @@
 //! `candor sim search`: every schedule of a small scope.
 
 use std::num::NonZeroUsize;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use candor_sim::search::{
-    CONTROLS, Control, INVERSIONS, Inversion, Report, SCOPES, Scope, Shipped, Size, explore,
-    explore_wide, scope, tell,
+    CONTROLS, Control, Course, INVERSIONS, Inversion, Report, SCOPES, Scope, Shipped, Size,
+    explore, explore_wide, scope, tell,
 };
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::ending::Ending;
-use crate::output::say;
+use crate::output::{grouped, say};
+use crate::produce::duration;
 
 /// Go through all states that the lane can reach in a scope, whatever brokers and network do.
 ///
 /// One line per scope: states, transitions, depth, how many different ends runs have, whether the
 /// search closed, and how many states each number of faults led to. A schedule that convicts the
-/// lane is told step by step, with the command that tells it again. Exit code 0: all scopes closed
-/// and nothing was found (with --planted: everything was found).
+/// lane is told step by step, with the command that tells it again. Exit code 0: nothing was found,
+/// and all scopes closed or used up their --budget (with --planted: everything was found).
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only these scopes; can be repeated [default: all up to --size]
@@ -41,9 +44,12 @@ pub(crate) struct Args {
     /// Threads for the wide scopes [default: one per processor]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
-    /// Give up a scope after so many states.
+    /// Give up a scope after so many states: that it is not closed fails the search.
     #[arg(long, value_name = "N", default_value_t = 100_000_000)]
     states: usize,
+    /// Leave a scope after this time, closed or not, for the next one: 60s, 5m
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["replay", "planted"])]
+    budget: Option<Duration>,
 }
 
 /// The largest scopes that are searched.
@@ -107,27 +113,80 @@ pub(crate) fn main(args: &Args) -> anyhow::Result<Ending> {
     match &args.replay {
         Some(choices) => replay(&scopes, choices),
         None if args.planted => hunt(&scopes),
-        None => search(&scopes, args.threads(), args.states),
+        None => search(&scopes, args),
     }
 }
 
 /// States of a breadth-first search for a shorter schedule: they are all in memory.
 const NARROW: usize = 500_000;
 
-fn search(scopes: &[&Scope], threads: usize, limit: usize) -> anyhow::Result<Ending> {
+fn search(scopes: &[&Scope], args: &Args) -> anyhow::Result<Ending> {
     let (mut well, mut states) = (true, 0);
     for scope in scopes {
         let begun = Instant::now();
-        let mut report = explore_wide::<Shipped>(threads, scope, limit);
+        let course = Course::default();
+        let work = || explore_wide::<Shipped>(args.threads(), scope, args.states, &course);
+        let (mut report, in_time) = watched(scope.name, &course, args.budget, work);
         if report.counterexample.is_some() {
             report.counterexample = shorter(scope).counterexample.or(report.counterexample);
         }
         say(&format!("{:6.1} s  {report}\n", begun.elapsed().as_secs_f64()))?;
-        well &= report.closed;
+        well &= report.counterexample.is_none() && (report.closed || !in_time);
         states += report.states;
     }
     say(&format!("{states} states in {} scopes\n", scopes.len()))?;
     Ok(Ending::well_if(well))
+}
+
+/// How often the line on a terminal is drawn.
+const BEAT: Duration = Duration::from_millis(200);
+
+/// Searches while a terminal shows how far it has come. The search ends when its time is over; the
+/// flag is whether it was not.
+fn watched(
+    scope: &str,
+    course: &Course,
+    budget: Option<Duration>,
+    search: impl FnOnce() -> Report,
+) -> (Report, bool) {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+        bar.set_style(style);
+    }
+    let begun = Instant::now();
+    let (done, waits) = channel::<()>();
+    let shown = &bar;
+    let watch = move || {
+        while let Err(RecvTimeoutError::Timeout) = waits.recv_timeout(BEAT) {
+            if budget.is_some_and(|budget| begun.elapsed() >= budget) {
+                course.end();
+                return false;
+            }
+            shown.set_message(standing(scope, course, begun.elapsed()));
+            shown.tick();
+        }
+        true
+    };
+    let found = thread::scope(|threads| {
+        let watcher = threads.spawn(watch);
+        let report = search();
+        drop(done);
+        (report, watcher.join().unwrap_or(true))
+    });
+    bar.finish_and_clear();
+    found
+}
+
+fn standing(scope: &str, course: &Course, elapsed: Duration) -> String {
+    let states = course.states();
+    let rate = states as f64 / elapsed.as_secs_f64().max(1e-3);
+    format!(
+        "{scope} · {} states · {} transitions · {} states/s · at most {} spent",
+        grouped(states as u64),
+        grouped(course.transitions() as u64),
+        grouped(rate as u64),
+        course.round(),
+    )
 }
 
 /// A wide search finds any schedule, a narrow one a shortest, if it is not too long.

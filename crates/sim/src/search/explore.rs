@@ -11,7 +11,7 @@ use super::machine::Machine;
 use super::quiet;
 use super::scope::Scope;
 use super::step::Step;
-use super::wide;
+use super::wide::{self, Course};
 use super::world::{Taken, World};
 
 /// What a search found.
@@ -32,7 +32,7 @@ pub struct Report {
     pub transitions: usize,
     /// Steps on the longest shortest way to a state.
     pub depth: usize,
-    /// Every state was reached; otherwise the limit was.
+    /// Every state was reached; otherwise the limit was, or who watched ended it.
     pub closed: bool,
     /// In wide searches: the states by how many faults, restarts and deadlines led to them.
     pub layers: Vec<usize>,
@@ -48,7 +48,7 @@ pub struct Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { scope, states, transitions, depth, closed, layers, ends, .. } = self;
-        let how = if *closed { "closed" } else { "limit reached" };
+        let how = if *closed { "closed" } else { "not closed" };
         write!(f, "{scope}: {states} states, {transitions} transitions, depth {depth}, ")?;
         write!(f, "{} ends, {how}", ends.len())?;
         if !layers.is_empty() {
@@ -210,9 +210,15 @@ pub fn explore<M: Machine>(scope: &Scope, limit: usize) -> Report {
 
 /// Explores a wide scope on so many threads, up to so many states: depth first, in rounds that each
 /// may spend more faults than the one before, leaving out states that are contained in others.
-/// States, transitions and whether something is found do not depend on the number of threads.
-pub fn explore_wide<M: Machine>(threads: usize, scope: &Scope, limit: usize) -> Report {
-    let wide = wide::explore::<M>(threads, scope, limit);
+/// States, transitions and whether something is found do not depend on the number of threads. The
+/// course of a search, a new one for each, tells how far it has come.
+pub fn explore_wide<M: Machine>(
+    threads: usize,
+    scope: &Scope,
+    limit: usize,
+    course: &Course,
+) -> Report {
+    let wide = wide::explore::<M>(threads, scope, limit, course);
     Report {
         scope: scope.name,
         states: wide.layers.iter().sum(),

@@ -30,6 +30,7 @@ pub use scope::{Fault, Limits, Plan, Say, Scope, Size, Ticks};
 pub use scopes::{SCOPES, scope};
 pub use step::Step;
 pub use twins::{Twins, explore_twins, independent};
+pub use wide::Course;
 
 /// The lane that ships, with records that are only counted.
 ///

@@ -68,6 +68,50 @@ struct Round<'r, M> {
     hungry: AtomicUsize,
 }
 
+/// How far a wide search has come, for those who watch it from another thread, and may end it.
+///
+/// ```
+/// use candor_core::{Lane, testing::Counted};
+/// use candor_sim::search::{Course, Scope, explore_wide};
+/// let course = Course::default();
+/// course.end();
+/// let report = explore_wide::<Lane<Counted>>(1, &Scope::BASE, 1_000_000, &course);
+/// assert!(!report.closed && report.states == course.states());
+/// ```
+#[derive(Debug, Default)]
+pub struct Course {
+    states: AtomicUsize,
+    transitions: AtomicUsize,
+    round: AtomicUsize,
+    end: AtomicBool,
+}
+
+impl Course {
+    /// Canonical states that were reached.
+    pub fn states(&self) -> usize {
+        self.states.load(Ordering::Relaxed)
+    }
+
+    /// Steps that were taken.
+    pub fn transitions(&self) -> usize {
+        self.transitions.load(Ordering::Relaxed)
+    }
+
+    /// How many faults, restarts and deadlines together the ways of this round may spend.
+    pub fn round(&self) -> usize {
+        self.round.load(Ordering::Relaxed)
+    }
+
+    /// The search stops where it is, and has not closed.
+    pub fn end(&self) {
+        self.end.store(true, Ordering::Relaxed);
+    }
+
+    fn is_ended(&self) -> bool {
+        self.end.load(Ordering::Relaxed)
+    }
+}
+
 struct Search<'s> {
     scope: &'s Scope,
     budgets: Budgets,
@@ -76,15 +120,18 @@ struct Search<'s> {
     shown: Mutex<Shown>,
     limit: usize,
     layers: Vec<AtomicUsize>,
-    states: AtomicUsize,
-    transitions: AtomicUsize,
+    course: &'s Course,
     deepest: AtomicUsize,
-    stop: AtomicBool,
     found: Mutex<Found>,
 }
 
 /// Explores a scope on so many threads, up to `limit` states.
-pub(super) fn explore<M: Machine>(threads: usize, scope: &Scope, limit: usize) -> Wide {
+pub(super) fn explore<M: Machine>(
+    threads: usize,
+    scope: &Scope,
+    limit: usize,
+    course: &Course,
+) -> Wide {
     let budgets = Budgets::of(scope);
     let rounds = budgets.most();
     let search = Search {
@@ -95,23 +142,22 @@ pub(super) fn explore<M: Machine>(threads: usize, scope: &Scope, limit: usize) -
         shown: Mutex::default(),
         limit,
         layers: (0..=rounds).map(|_| AtomicUsize::new(0)).collect(),
-        states: AtomicUsize::new(0),
-        transitions: AtomicUsize::new(0),
+        course,
         deepest: AtomicUsize::new(0),
-        stop: AtomicBool::new(false),
         found: Mutex::new(None),
     };
     for most in 0..=rounds {
-        if !search.stop.load(Ordering::Relaxed) {
+        if !course.is_ended() {
+            course.round.store(most as usize, Ordering::Relaxed);
             search.table.forget_walks();
             search.round::<M>(threads, most);
         }
     }
     Wide {
         layers: search.layers.into_iter().map(AtomicUsize::into_inner).collect(),
-        transitions: search.transitions.into_inner(),
+        transitions: course.transitions(),
         deepest: search.deepest.into_inner(),
-        closed: !search.stop.into_inner(),
+        closed: !course.is_ended(),
         found: search.found.into_inner().unwrap_or_else(PoisonError::into_inner),
         shown: Shown::into_inner(search.shown),
     }
@@ -151,15 +197,15 @@ impl Search<'_> {
         if visit == Visit::New {
             quiet::ends_well(self.scope, &mut world.clone(), &self.calm, &self.shown)?;
             self.layers[self.budgets.spent(world.budget) as usize].fetch_add(1, Ordering::Relaxed);
-            if self.states.fetch_add(1, Ordering::Relaxed) + 1 >= self.limit {
-                self.stop.store(true, Ordering::Relaxed);
+            if self.course.states.fetch_add(1, Ordering::Relaxed) + 1 >= self.limit {
+                self.course.end();
             }
         }
         Ok(visit)
     }
 
     fn report(&self, anomaly: Anomaly, way: Vec<u16>) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.course.end();
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         // The shortest one of those that the threads find before they stop.
         if found.as_ref().is_none_or(|(_, other)| way.len() < other.len()) {
@@ -174,7 +220,7 @@ impl<M: Machine> Round<'_, M> {
     }
 
     fn stopped(&self) -> bool {
-        self.search.stop.load(Ordering::Relaxed)
+        self.search.course.is_ended()
     }
 
     fn work(&self) {
@@ -263,7 +309,7 @@ impl<M: Machine> Round<'_, M> {
         }
         Shown::note_contest(&self.search.shown, next.contest.take());
         if if costs { level.pays } else { level.new } {
-            self.search.transitions.fetch_add(1, Ordering::Relaxed);
+            self.search.course.transitions.fetch_add(1, Ordering::Relaxed);
         }
         self.reach(next)
     }
