@@ -55,6 +55,7 @@ fn the_records_of_a_slot_that_was_given_up_wait() {
     play.error(large, 10);
     assert_eq!(play.lane.usage(), usage(4, 1, 0));
     assert!(!play.lane.is_idle());
+    assert_eq!(play.lane.why(Ticket(play.tickets - 1)), Why::Queue);
     play.zero(before, 11);
     assert_eq!(play.lane.usage(), usage(4, 0, 0), "in two batches of another epoch");
     assert_eq!(play.lane.why(Ticket(play.tickets - 1)), Why::Queue);

@@ -100,6 +100,51 @@ fn a_new_topic_ends_a_stop_and_leaves_other_reasons_alone() {
     assert_eq!(reason, NeverReason::Abandoned);
 }
 
+/// S20: nothing is sent again that its broker may have forgotten, even before anybody polled.
+#[test]
+fn a_doubt_beyond_memory_is_not_offered_before_the_poll_that_ends_it() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (_, lost) = play.append_and_offer(1_000 * MINUTE);
+    play.lose(lost);
+    play.now += LaneConfig::default().state_ttl.as_millis();
+    assert!(play.try_offer().is_none());
+}
+
+/// S20: one batch that lies behind deleted records is enough.
+#[test]
+fn one_of_two_behind_a_moved_log_start_is_enough() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (_, first) = play.append_and_offer(10 * MINUTE);
+    let (_, telling) = play.append_and_offer(10 * MINUTE);
+    let moved = PartitionResponse { log_start_offset: 15, ..PartitionResponse::error(19) };
+    play.tell(Event::Answered { attempt: telling, answer: moved.into() });
+    let handed = HandedOver::PerhapsWhole;
+    play.tell(Event::Ended { attempt: first, handed });
+    play.now += 2_000;
+    assert!(play.try_offer().is_none(), "{:?}", play.lane.why(Ticket(1)));
+}
+
+/// S13: an answer is compared with the log that it is about.
+#[test]
+fn a_late_zero_of_the_former_topic_contradicts_nothing() {
+    for recreated in [false, true] {
+        let mut play = Play::new();
+        play.open_gate(10);
+        let (_, late) = play.append_and_offer(MINUTE);
+        play.next_route();
+        let again = play.offer_again();
+        play.zero(again, 11);
+        if recreated {
+            play.tell(Event::TopicRecreated);
+            play.poll();
+        }
+        play.zero(late, 3);
+        assert_eq!(play.lane.is_stopped(), !recreated);
+    }
+}
+
 /// S10: at the last epoch nothing is sent behind the 0 that opens it.
 #[test]
 fn a_used_up_epoch_sends_one_batch() {

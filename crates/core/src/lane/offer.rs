@@ -330,11 +330,15 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     }
 }
 
-/// Jitter by a hash (splitmix64) and not by chance.
+/// Jitter by a hash and not by chance.
 fn jitter(wait: Span, seed: u64) -> Span {
+    wait.spread(splitmix64(seed))
+}
+
+/// The first number of the generator of that name with this seed.
+pub(super) fn splitmix64(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^= z >> 31;
-    wait.spread(z)
+    z ^ (z >> 31)
 }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::attempt::{Attempt, Attempts, Passage};
 use super::batch::{Entry, Heard, Past, Records, Retry, SealedBatch, Tally};
+use super::offer::splitmix64;
 use super::span::Position;
 use crate::ids::{AttemptId, LeaderEpoch, RouteId, Ticket};
 use crate::rules::Honest;
@@ -167,4 +168,20 @@ fn attempts_are_ranked_by_age() {
     attempts.take(ids[0]);
     assert_eq!(ranks(&attempts)[1..], [0, 1]);
     assert!(!attempts.uses(RouteId(0)) && attempts.uses(RouteId(1)) && attempts.uses(RouteId(2)));
+}
+
+/// The numbers that others publish for the seed 1234567.
+#[test]
+fn splitmix_is_what_others_call_so() {
+    let published = [
+        6_457_827_717_110_365_317,
+        3_203_168_211_198_807_973,
+        9_817_491_932_198_370_423,
+        4_593_380_528_125_082_431,
+    ];
+    let mut seed = 1_234_567_u64;
+    for number in published {
+        assert_eq!(splitmix64(seed), number);
+        seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    }
 }
