@@ -61,6 +61,25 @@ fn a_batch_that_lingers_is_not_offered_before() {
     assert!(play.try_offer().is_some());
 }
 
+/// L5: where memory is short a batch may go at once, and whoever comes before it does still joins it;
+/// after a flush nobody joins.
+#[test]
+fn what_is_due_may_still_grow_and_what_is_flushed_may_not() {
+    for (event, records) in [(Event::Due, 2), (Event::Flush, 1)] {
+        let mut play = Play::new();
+        play.join(play.now as i64, MINUTE);
+        assert!(play.try_offer().is_none());
+        play.tell(event);
+        play.join(play.now as i64, MINUTE);
+        let offer = play.try_offer().expect("due");
+        assert_eq!(offer.batch.records().len(), records);
+    }
+    let mut play = Play::new();
+    play.tell(Event::Due);
+    play.join(play.now as i64, MINUTE);
+    assert!(play.try_offer().is_none(), "nothing was there to be due");
+}
+
 /// C2: a replacement waits for what is in flight.
 #[test]
 fn a_slot_is_not_contested_beside_something_in_flight() {
