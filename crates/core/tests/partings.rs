@@ -1,0 +1,138 @@
+//! Epochs and passes that end while several things are in doubt: what each of them ends as, and
+//! whose answer still counts. Written against mutants that everything else let pass.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test's helpers
+
+mod play;
+
+use candor_core::*;
+use play::{MINUTE, Play};
+
+/// Two records in one batch, its attempt open on the connection before, and a replacement for it
+/// that carries the second record and was lost.
+struct Contested {
+    play: Play,
+    kept: u64,
+    late: AttemptId,
+    contest: AttemptId,
+}
+
+fn contested() -> Contested {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let revoked = play.join(play.now as i64, 10 * MINUTE);
+    let kept = play.join(play.now as i64, 10 * MINUTE);
+    play.flush();
+    let late = play.offer();
+    play.next_route();
+    let contest = play.contest(revoked).attempt;
+    Contested { play, kept, late, contest }
+}
+
+fn abandon(play: &mut Play) {
+    play.tell(Event::Abandon);
+    play.poll();
+}
+
+/// 46, C: "already written" may speak of the replacement, also when all was given up.
+#[test]
+fn a_46_for_what_was_contested_and_given_up_proves_nothing() {
+    let Contested { mut play, kept, late, contest } = contested();
+    play.lose(contest);
+    abandon(&mut play);
+    assert!(matches!(play.verdicts[&kept], Verdict::Unknown(_)));
+    play.error(late, 46);
+    let told = &play.resolutions[&kept];
+    assert!(matches!(told, Resolution::Never { .. }), "{told:?}");
+}
+
+/// C: a record that two batches carried is refused only once both are.
+#[test]
+fn a_shared_record_is_refused_when_both_its_batches_are() {
+    for refused in [false, true] {
+        let Contested { mut play, kept, late, contest } = contested();
+        abandon(&mut play);
+        play.error(late, 19);
+        assert!(!play.resolutions.contains_key(&kept), "its replacement may be answered");
+        match refused {
+            true => play.error(contest, 19),
+            false => play.lose(contest),
+        }
+        let told = &play.resolutions[&kept];
+        assert_eq!(matches!(told, Resolution::NotDelivered(_)), refused, "{told:?}");
+        assert_eq!(matches!(told, Resolution::Never { .. }), !refused, "{told:?}");
+    }
+}
+
+/// V3, C: behind a slot that nothing will ever fill a replacement cannot be written.
+#[test]
+fn a_replacement_behind_a_refused_slot_goes_on() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (_, late) = play.append_and_offer(10 * MINUTE);
+    let revoked = play.join(play.now as i64, 10 * MINUTE);
+    let kept = play.join(play.now as i64, 10 * MINUTE);
+    play.flush();
+    let lost = play.offer();
+    play.next_route();
+    let asked = play.offer_again();
+    play.error(asked, 45);
+    let contest = play.contest(revoked);
+    assert_eq!(contest.batch.records(), [kept as u16]);
+    play.lose(contest.attempt);
+    play.lose(lost);
+    play.error(late, 19);
+    abandon(&mut play);
+    assert!(!play.verdicts.contains_key(&kept), "{:?}", play.verdicts);
+    assert!(matches!(play.resolutions[&revoked], Resolution::NotDelivered(_)));
+}
+
+/// S6: the answer to what an earlier pass asked counts in no later one.
+#[test]
+fn an_answer_to_an_earlier_pass_asks_nobody() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (_, late) = play.append_and_offer(10 * MINUTE);
+    play.append_and_offer(10 * MINUTE);
+    play.next_route();
+    for _ in 0..2 {
+        let asked = play.offer_again();
+        play.error(asked, 45);
+    }
+    play.confirm();
+    let first = play.offer_again();
+    play.error(first, 45);
+    let second = play.offer_again();
+    // Only now it is known that the first one was written long ago: another pass begins.
+    play.zero(late, 11);
+    play.error(second, 45);
+    assert!(play.try_offer().is_none(), "its backoff");
+    play.wait(2_000);
+    assert_eq!(play.try_offer().expect("asked again").first.get(), 42);
+}
+
+/// L4: a batch that was certainly not written waits behind a stuck one, whose records all had their
+/// word: that is reason enough to leave it.
+#[test]
+fn what_was_refused_behind_a_stuck_batch_goes_on() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (stuck, lost) = play.append_and_offer(100);
+    let (waiting, refused) = play.append_and_offer(10 * MINUTE);
+    play.lose(lost);
+    play.error(refused, 19);
+    play.wait(100);
+    assert!(matches!(play.verdicts[&stuck], Verdict::Unknown(_)));
+    for code in [29, 45] {
+        let asked = play.offer_again();
+        play.error(asked, code);
+    }
+    play.confirm();
+    let told = play.resolutions.get(&stuck);
+    assert!(
+        matches!(told, Some(Resolution::Never { reason: NeverReason::Refused, .. })),
+        "{told:?}"
+    );
+    play.wait(10_000);
+    let next = play.try_offer().unwrap_or_else(|| panic!("{:?}", play.lane.why(Ticket(waiting))));
+    assert_eq!((next.identity.epoch.get(), next.batch.records()), (4, vec![waiting as u16]));
+}
