@@ -354,3 +354,26 @@ fn a_46_proves_nothing_on_a_contested_slot_that_was_given_up() {
     let resolution = play.resolutions.get(&revoked);
     assert!(matches!(resolution, Some(Resolution::Never { .. })), "{resolution:?}");
 }
+
+/// S13: what was concluded to be written between two offsets takes its room there.
+#[test]
+fn what_lies_between_takes_its_room() {
+    for (base, fits) in [(17, true), (18, false)] {
+        let mut play = Play::new();
+        play.open_gate(10);
+        let (_, late) = play.append_and_offer(10 * MINUTE);
+        play.join(play.now as i64, 10 * MINUTE);
+        let (pair, _open) = play.append_and_offer(10 * MINUTE);
+        play.append_and_offer(10 * MINUTE);
+        play.next_route();
+        let asked = play.offer_again();
+        play.error(asked, 45);
+        let asked = play.offer_again();
+        play.error(asked, 46);
+        assert!(matches!(play.verdicts[&pair], Verdict::Delivered { offset: None }));
+        let asked = play.offer_again();
+        play.zero(asked, 20);
+        play.zero(late, base);
+        assert_eq!(play.lane.is_stopped(), !fits, "{:?}", play.notices);
+    }
+}
