@@ -125,3 +125,17 @@ fn waits_are_spread_by_seed_batch_and_failures() {
     }
     assert_eq!(backoffs(5, 1, 3), backoffs(5, 1, 3), "by a hash and not by chance");
 }
+
+/// L3, L9: halves, fifths and ends of what can be waited for.
+#[test]
+fn spans_are_halved_and_spread_and_never_overflow() {
+    let span = Span::from_micros(1_000);
+    assert_eq!((span.as_micros(), span.as_millis(), span.half().as_micros()), (1_000, 1, 500));
+    let spread = [0, 1, 200, 400, 401].map(|hash| span.spread(hash).as_micros());
+    assert_eq!(spread, [800, 801, 1_000, 1_200, 800]);
+    assert_eq!(Span::FOREVER.times(2), Span::FOREVER);
+    assert!(Span::FOREVER.spread(u64::MAX) > Span::FOREVER.half());
+    assert_eq!(Instant::NEVER + span, Instant::NEVER);
+    assert_eq!(Instant::EPOCH.since(Instant::NEVER), Span::ZERO);
+    assert_eq!((Instant::EPOCH + span).since(Instant::EPOCH), span);
+}
