@@ -377,3 +377,29 @@ fn what_lies_between_takes_its_room() {
         assert_eq!(play.lane.is_stopped(), !fits, "{:?}", play.notices);
     }
 }
+
+/// S22: where it is not sure that the broker remembered us all the time, a 0 proves what stands before
+/// it by what that was answered: 45 says that the broker misses it, 59 that it knows nothing.
+#[test]
+fn a_zero_proves_nothing_behind_a_59() {
+    for (code, proves) in [(45, true), (59, false)] {
+        let mut play = Play::new();
+        play.open_gate(10);
+        let (doubtful, lost) = play.append_and_offer(10 * MINUTE);
+        let (_, behind) = play.append_and_offer(10 * MINUTE);
+        // While this one is in doubt, its age may have made the broker forget us.
+        play.join(0, 10 * MINUTE);
+        play.flush();
+        let old = play.offer();
+        play.wait(10);
+        play.error(old, 19);
+        play.lose(lost);
+        play.lose(behind);
+        let asked = play.offer_again();
+        play.error(asked, code);
+        let asked = play.offer_again();
+        play.zero(asked, 12);
+        let told = &play.verdicts.get(&doubtful);
+        assert_eq!(matches!(told, Some(Verdict::Delivered { .. })), proves, "{told:?}");
+    }
+}
