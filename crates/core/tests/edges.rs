@@ -403,3 +403,26 @@ fn a_zero_proves_nothing_behind_a_59() {
         assert_eq!(matches!(told, Some(Verdict::Delivered { .. })), proves, "{told:?}");
     }
 }
+
+/// S22: where it is not sure that the broker remembered us all the time, a 0 still proves what went
+/// before it over the same connection while the gate was open, answered or not.
+#[test]
+fn a_zero_proves_what_went_before_it_on_its_connection() {
+    for lost_before in [false, true] {
+        let mut play = Play::new();
+        play.open_gate(10);
+        let (before, first) = play.append_and_offer(10 * MINUTE);
+        let (_, second) = play.append_and_offer(10 * MINUTE);
+        play.join(0, 10 * MINUTE);
+        play.flush();
+        let old = play.offer();
+        play.wait(10);
+        play.error(old, 19);
+        if lost_before {
+            play.lose(first);
+        }
+        play.zero(second, 12);
+        let told = &play.verdicts.get(&before);
+        assert!(matches!(told, Some(Verdict::Delivered { offset: None })), "{told:?}");
+    }
+}
