@@ -72,7 +72,7 @@ fn memory_ends_by_what_was_written_behind() {
     assert!(matches!(play.verdicts[&opener], Verdict::Delivered { .. }));
     let behind = play.now as i64 - memory() as i64 + 120_000;
     let now = play.now as i64;
-    let (_, first) = doubt(&mut play, now);
+    let (passed, first) = doubt(&mut play, now);
     let (_, second) = doubt(&mut play, behind);
     play.lose(first);
     play.lose(second);
@@ -82,7 +82,18 @@ fn memory_ends_by_what_was_written_behind() {
     let asked = play.offer_again();
     play.zero(asked, 11);
     play.wait(2_000);
-    assert_eq!(wake(&play), Some((behind as u64 + memory(), Wakeup::Memory)));
+    let end = behind as u64 + memory();
+    assert_eq!(wake(&play), Some((end, Wakeup::Memory)));
+    play.now = end - 1;
+    play.poll();
+    assert!(!play.resolutions.contains_key(&passed));
+    play.now = end;
+    play.poll();
+    let told = play.resolutions.get(&passed);
+    assert!(
+        matches!(told, Some(Resolution::Never { reason: NeverReason::Expired, .. })),
+        "{told:?}"
+    );
 }
 
 /// How long a batch at this position waits after these many refusals.
