@@ -265,3 +265,21 @@ fn a_pool_gives_no_id_twice() {
     }
     assert_eq!(given, [4, 2, 9]);
 }
+
+/// L3: behind an open gate a batch may still wait for its time.
+#[test]
+fn why_tells_of_a_wait_behind_an_open_gate() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (_, first) = play.append_and_offer(MINUTE);
+    let (behind, second) = play.append_and_offer(MINUTE);
+    play.error(first, 19);
+    play.wait(2_000);
+    play.error(second, 19);
+    let again = play.offer();
+    play.zero(again, 11);
+    assert!(matches!(play.lane.why(Ticket(behind)), Why::Backoff { until } if until > play.now()));
+    assert!(play.try_offer().is_none());
+    play.wait(2_000);
+    assert_eq!(play.lane.why(Ticket(behind)), Why::Transmit);
+}
