@@ -45,22 +45,59 @@ fn a_46_for_what_was_contested_and_given_up_proves_nothing() {
     assert!(matches!(told, Resolution::Never { .. }), "{told:?}");
 }
 
-/// C: a record that two batches carried is refused only once both are.
+/// C: a record that two batches carried is refused only once both are, whichever is told first.
 #[test]
 fn a_shared_record_is_refused_when_both_its_batches_are() {
-    for refused in [false, true] {
+    for (late_first, refused) in [(false, false), (false, true), (true, false), (true, true)] {
         let Contested { mut play, kept, late, contest } = contested();
         abandon(&mut play);
-        play.error(late, 19);
-        assert!(!play.resolutions.contains_key(&kept), "its replacement may be answered");
+        if late_first {
+            play.error(late, 19);
+            assert!(!play.resolutions.contains_key(&kept), "its replacement may be answered");
+        }
         match refused {
             true => play.error(contest, 19),
             false => play.lose(contest),
+        }
+        if !late_first {
+            assert!(!play.resolutions.contains_key(&kept), "its own batch may be answered");
+            play.error(late, 19);
         }
         let told = &play.resolutions[&kept];
         assert_eq!(matches!(told, Resolution::NotDelivered(_)), refused, "{told:?}");
         assert_eq!(matches!(told, Resolution::Never { .. }), !refused, "{told:?}");
     }
+}
+
+/// C: the 0 of another batch that was given up is none of a replacement.
+#[test]
+fn another_batch_that_was_given_up_speaks_for_itself_alone() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let revoked = play.join(play.now as i64, 10 * MINUTE);
+    let kept = play.join(play.now as i64, 10 * MINUTE);
+    play.flush();
+    let _open = play.offer();
+    let (other, late) = play.append_and_offer(10 * MINUTE);
+    play.next_route();
+    let contest = play.contest(revoked);
+    assert!(!contest.batch.records().contains(&(other as u16)));
+    abandon(&mut play);
+    play.zero(late, 13);
+    assert!(matches!(play.resolutions[&other], Resolution::Delivered { .. }));
+    assert!(!play.resolutions.contains_key(&kept), "{:?}", play.resolutions[&kept]);
+}
+
+/// D6: who has not heard `Unknown` yet hears what became of it, once.
+#[test]
+fn an_unknown_that_nobody_heard_is_no_verdict() {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let (ticket, attempt) = play.append_and_offer(MINUTE);
+    play.tell(Event::Abandon);
+    play.zero(attempt, 11);
+    assert_eq!(play.verdicts[&ticket], Verdict::Delivered { offset: Offset::new(11) });
+    assert!(play.resolutions.is_empty());
 }
 
 /// V3, C: behind a slot that nothing will ever fill a replacement cannot be written.
@@ -135,4 +172,24 @@ fn what_was_refused_behind_a_stuck_batch_goes_on() {
     play.wait(10_000);
     let next = play.try_offer().unwrap_or_else(|| panic!("{:?}", play.lane.why(Ticket(waiting))));
     assert_eq!((next.identity.epoch.get(), next.batch.records()), (4, vec![waiting as u16]));
+}
+
+/// 46, S8: sequences of another epoch were contested by nobody.
+#[test]
+fn a_contest_ends_with_its_epoch() {
+    let Contested { mut play, contest, .. } = contested();
+    play.zero(contest, 11);
+    play.wait(10_000);
+    assert_eq!(play.epoch_in_use(), 4);
+    for base in 0..41 {
+        play.open_gate(12 + base);
+        play.wait(1);
+    }
+    let (ticket, _open) = play.append_and_offer(10 * MINUTE);
+    play.next_route();
+    play.wait(2_000);
+    let again = play.try_offer().expect("asked again");
+    assert_eq!(again.first.get(), 41, "what was contested before");
+    play.error(again.attempt, 46);
+    assert_eq!(play.verdicts[&ticket], Verdict::Delivered { offset: None });
 }

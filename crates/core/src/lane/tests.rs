@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use super::attempt::{Attempt, Attempts, Passage};
 use super::batch::{Entry, Heard, Past, Records, Retry, SealedBatch, Tally};
 use super::offer::splitmix64;
-use super::span::Position;
-use crate::ids::{AttemptId, LeaderEpoch, RouteId, Ticket};
+use super::span::{Position, Span};
+use crate::ids::{AttemptId, Identity, LeaderEpoch, ProducerId, RouteId, Sequence, Ticket};
 use crate::rules::Honest;
 use crate::testing::Counted;
 use crate::time::Instant;
@@ -183,5 +183,46 @@ fn splitmix_is_what_others_call_so() {
     for number in published {
         assert_eq!(splitmix64(seed), number);
         seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// A span in which three records were offered in the place of others, at this sequence.
+fn contested_by_three(first: i32) -> Span<Counted> {
+    let first = Sequence::new(first).unwrap();
+    let identity = Identity::fresh(ProducerId::new(7).unwrap());
+    let retry = Retry::AT_ONCE;
+    let sealed = SealedBatch { records: records(3), past: Past::NeverOffered, retry };
+    let mut span = Span::new();
+    let target = span.end();
+    span.contest(sealed.sequence(identity, first, Instant::EPOCH), target);
+    span
+}
+
+/// C, L5: a contest is remembered until all that it was about is decided.
+#[test]
+fn contests_are_remembered_as_long_as_they_matter() {
+    let after = |first, oldest| {
+        let mut span = contested_by_three(first);
+        span.take_replacement();
+        span.forget_contests(Sequence::new(oldest).unwrap());
+        span.contests().len()
+    };
+    assert_eq!([0, 9, 10, 12, 13, 900].map(|oldest| after(10, oldest)), [1, 1, 1, 1, 0, 0]);
+    let last = i32::MAX - 1;
+    assert_eq!([last - 1, last, 0, 1].map(|oldest| after(last, oldest)), [1, 1, 1, 0]);
+}
+
+/// 46, C: a replacement of three at this sequence is in the way of whoever shares one number with it.
+#[test]
+fn what_overlaps_with_a_replacement_is_contested() {
+    for first in [10, i32::MAX - 1] {
+        let span = contested_by_three(first);
+        let contested = |before: i32, count| {
+            let place = first.wrapping_sub(before) & i32::MAX;
+            span.is_contested(Sequence::new(place).unwrap(), count)
+        };
+        assert_eq!([3, 4, 5, 9].map(|count| contested(3, count)), [false, true, true, true]);
+        assert_eq!([1, 3, 4].map(|count| contested(0, count)), [true, true, true]);
+        assert_eq!([-1, -2, -3, -4].map(|behind| contested(behind, 1)), [true, true, false, false]);
     }
 }
