@@ -57,7 +57,8 @@ impl Runtime for AsyncStd {
 
     async fn connect(self, host: Arc<str>, port: u16) -> io::Result<TcpStream> {
         let found = (&*host, port).to_socket_addrs().await;
-        let stream = connect_to_any(found, TcpStream::connect).await?;
+        let pause = |time| self.sleep_until(self.now() + time);
+        let stream = connect_to_any(found, pause, TcpStream::connect).await?;
         stream.set_nodelay(true)?;
         Ok(stream)
     }

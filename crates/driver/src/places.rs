@@ -15,7 +15,7 @@ impl PlaceId {
     pub(crate) const NOWHERE: Self = Self(u32::MAX);
 }
 
-/// All places that verdicts came from: as many as there are partitions.
+/// All places that verdicts came from: as many as there are partitions that records got to.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     by_place: BTreeMap<Place, PlaceId>,
@@ -32,6 +32,11 @@ impl Places {
         self.by_id.push(place.clone());
         self.by_place.insert(place, id);
         id
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn len(&self) -> usize {
+        self.by_id.len()
     }
 
     pub(crate) fn get(&self, id: PlaceId) -> Place {

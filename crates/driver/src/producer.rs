@@ -254,6 +254,13 @@ impl<R: Runtime> Producer<R> {
     }
 }
 
+#[cfg(test)]
+impl<R> Producer<R> {
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
 impl<R> Clone for Producer<R> {
     fn clone(&self) -> Self {
         let (shared, last) = (Arc::clone(&self.shared), Arc::clone(&self.last));

@@ -1,10 +1,12 @@
 //! What a runtime must offer: three functions and a stream. Nothing here knows Kafka.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures_io::{AsyncRead, AsyncWrite};
 
@@ -91,8 +93,13 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     }
 }
 
+/// How long an address of a host is waited for alone ("Connection Attempt Delay", RFC 8305).
+const HEAD_START: Duration = Duration::from_millis(250);
+
 /// Connects to the first address of a host that answers: what every adapter does with what its
-/// resolver found.
+/// resolver found. An address that neither answers nor refuses within a quarter of a second has the
+/// next one tried beside it: a name may have an address of a network that leads nowhere (IPv6, often),
+/// and it would be tried first each time. `pause` waits for so long.
 ///
 /// # Errors
 ///
@@ -100,27 +107,71 @@ pub trait Runtime: Clone + Send + Sync + 'static {
 ///
 /// ```
 /// let nobody: std::io::Result<Vec<std::net::SocketAddr>> = Ok(vec![]);
-/// let attempt = candor_driver::connect_to_any(nobody, |_| async { Ok(()) });
+/// let pause = |_| std::future::pending();
+/// let attempt = candor_driver::connect_to_any(nobody, pause, |_| async { Ok(()) });
 /// # let mut attempt = std::pin::pin!(attempt);
 /// # let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
 /// # let std::task::Poll::Ready(result) = attempt.as_mut().poll(&mut cx) else { panic!() };
 /// # use std::future::Future;
 /// assert_eq!(result.unwrap_err().kind(), std::io::ErrorKind::NotFound);
 /// ```
-pub async fn connect_to_any<S, F>(
+pub async fn connect_to_any<S, F, P>(
     found: io::Result<impl IntoIterator<Item = SocketAddr>>,
+    mut pause: impl FnMut(Duration) -> P,
     mut connect: impl FnMut(SocketAddr) -> F,
 ) -> io::Result<S>
 where
     F: Future<Output = io::Result<S>>,
+    P: Future<Output = ()>,
 {
     let found = found.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
+    let mut untried = found.into_iter();
     let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for address in found {
-        match connect(address).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
+    let (mut attempts, mut head_start) = (Vec::new(), None);
+    poll_fn(move |cx| {
+        loop {
+            let failed = match poll_attempts(&mut attempts, cx) {
+                Poll::Ready(Ok(stream)) => return Poll::Ready(Ok(stream)),
+                Poll::Ready(Err(error)) => {
+                    last = error;
+                    true
+                }
+                Poll::Pending => false,
+            };
+            let waits = head_start.as_mut().is_some_and(|pause| is_pending(pause, cx));
+            if waits && !failed {
+                return Poll::Pending;
+            }
+            head_start = None;
+            if let Some(address) = untried.next() {
+                attempts.push(Box::pin(connect(address)));
+                head_start = Some(Box::pin(pause(HEAD_START)));
+            } else if attempts.is_empty() {
+                let nothing = io::Error::from(io::ErrorKind::NotFound);
+                return Poll::Ready(Err(core::mem::replace(&mut last, nothing)));
+            } else if !failed {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await
+}
+
+fn is_pending(future: &mut Pin<Box<impl Future>>, cx: &mut Context<'_>) -> bool {
+    future.as_mut().poll(cx).is_pending()
+}
+
+/// The first of them that is over, if one is; it is taken out.
+fn poll_attempts<S, F: Future<Output = io::Result<S>>>(
+    attempts: &mut Vec<Pin<Box<F>>>,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<S>> {
+    for at in 0..attempts.len() {
+        let polled = attempts.get_mut(at).map(|attempt| attempt.as_mut().poll(cx));
+        if let Some(Poll::Ready(result)) = polled {
+            drop(attempts.remove(at));
+            return Poll::Ready(result);
         }
     }
-    Err(last)
+    Poll::Pending
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Instant as Monotonic, SystemTime};
 
-use candor_core::{Instant, Resolution, Ticket};
+use candor_core::{Instant, Outcome, Resolution, Ticket};
 use candor_proto::{FlushId, Producer as Machine, Record, Refused, Settlement, WhyRefused};
 
 use crate::clock::Clock;
@@ -173,7 +173,7 @@ impl Shared {
                 partition: place.1.unwrap_or_default(),
                 offset: offset.map(candor_core::Offset::get),
             }),
-            Claimed::NotDelivered { proof, .. } => {
+            Claimed::NotDelivered { proof, .. } | Claimed::Unrouted { proof, .. } => {
                 Verdict::NotDelivered(crate::verdict::NotDelivered {
                     topic: place.0,
                     partition: place.1,
@@ -327,10 +327,22 @@ impl State {
 
     /// Takes in verdicts and resolutions of one batch.
     pub(crate) fn settle(&mut self, settlement: &Settlement) {
-        let partition = settlement.partition.and_then(|partition| u32::try_from(partition).ok());
-        let place = self.places.id(Arc::clone(&settlement.topic), partition);
-        for (ticket, verdict) in settlement.settled.verdicts() {
-            self.slots.tell(ticket, verdict, place, &mut self.wakers);
+        let Settlement { topic, partition, settled } = settlement;
+        let partition = partition.and_then(|partition| u32::try_from(partition).ok());
+        match (partition, settled.outcome) {
+            // A topic without partitions may be one of very many: no number is kept for it.
+            (None, Outcome::NotDelivered(proof)) => {
+                for (ticket, _) in settled.verdicts() {
+                    self.slots.tell_unrouted(ticket, Arc::clone(topic), proof, &mut self.wakers);
+                }
+            }
+            (Some(_), _)
+            | (None, Outcome::Delivered { .. } | Outcome::Unknown(_) | Outcome::Never { .. }) => {
+                let place = self.places.id(Arc::clone(topic), partition);
+                for (ticket, verdict) in settled.verdicts() {
+                    self.slots.tell(ticket, verdict, place, &mut self.wakers);
+                }
+            }
         }
         for (ticket, resolution) in settlement.settled.resolutions() {
             match resolution {
@@ -363,10 +375,13 @@ impl State {
         claimed.map(|claimed| {
             let nothing = Claimed::Unknown { place: crate::places::PlaceId::NOWHERE, doubt: None };
             let claimed = claimed.unwrap_or(nothing);
-            let (Claimed::Delivered { place, .. }
-            | Claimed::NotDelivered { place, .. }
-            | Claimed::Unknown { place, .. }) = claimed;
-            (claimed, self.places.get(place))
+            let place = match &claimed {
+                Claimed::Unrouted { topic, .. } => (Arc::clone(topic), None),
+                Claimed::Delivered { place, .. }
+                | Claimed::NotDelivered { place, .. }
+                | Claimed::Unknown { place, .. } => self.places.get(*place),
+            };
+            (claimed, place)
         })
     }
 
@@ -466,5 +481,30 @@ impl Flushes {
 
     pub(crate) fn forget(&mut self, id: u64, wakers: &mut Wakers) {
         wakers.retire(self.flushes.remove(&id).and_then(|flush| flush.waker));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::world::Executor;
+    use crate::world::stage::{record, settings};
+
+    /// `docs/assumptions.md`: a topic that never had a partition is forgotten.
+    #[test]
+    fn names_of_topics_that_never_had_a_partition_are_not_kept() {
+        let executor = &mut Executor::new(settings(1));
+        let config = candor_proto::Config::new(executor.world.bootstrap());
+        let config = config.auto_create_topics(false).linger(Duration::ZERO);
+        let producer = crate::Producer::lazy_on(executor.world.clone(), config).unwrap();
+        assert!(executor.block_on(producer.send(record(0))).is_delivered());
+        for n in 0..100 {
+            let name = format!("none-{n}");
+            let none = Record::to(name.as_str()).deadline(Duration::from_millis(10));
+            assert!(!executor.block_on(producer.send(none)).is_delivered());
+        }
+        assert_eq!(producer.shared().with(|state| state.places.len()), 1);
     }
 }

@@ -1,7 +1,9 @@
 //! Where verdicts wait for whoever sent the record: one slot per ticket, in segments that are used
-//! again. Nothing is allocated per record, except for the rare `Unknown`.
+//! again. Nothing is allocated per record, except for the rare `Unknown`, and for records that never
+//! got a partition.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use candor_core::{Doubt, Offset, Proof, Resolution, Ticket, Verdict};
@@ -29,6 +31,9 @@ enum Slot {
     Delivered { place: PlaceId, offset: Option<SlotOffset> },
     /// `NotDelivered`, unclaimed.
     NotDelivered { place: PlaceId, proof: Proof },
+    /// `NotDelivered` without ever having had a partition, unclaimed. Its topic is kept here: it may
+    /// be a name that nobody ever uses again.
+    Unrouted(Box<(Arc<str>, Proof)>),
     /// `Unknown`, unclaimed.
     Unknown(Box<Untold>),
     /// `Unknown` was claimed; no resolution, nobody waits yet.
@@ -71,12 +76,14 @@ pub(crate) enum Resolved {
 }
 
 /// A verdict, claimed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Claimed {
     /// In the log.
     Delivered { place: PlaceId, offset: Option<Offset> },
     /// Not in the log.
     NotDelivered { place: PlaceId, proof: Proof },
+    /// The same, and it never had a partition.
+    Unrouted { topic: Arc<str>, proof: Proof },
     /// Perhaps in the log; the slot waits for the resolution.
     Unknown { place: PlaceId, doubt: Option<Doubt> },
 }
@@ -172,6 +179,17 @@ impl Slots {
         self.tell_as(ticket, told, wakers);
     }
 
+    /// A record of this topic ended that never had a partition.
+    pub(crate) fn tell_unrouted(
+        &mut self,
+        ticket: Ticket,
+        topic: Arc<str>,
+        proof: Proof,
+        wakers: &mut Wakers,
+    ) {
+        self.tell_as(ticket, Slot::Unrouted(Box::new((topic, proof))), wakers);
+    }
+
     fn tell_as(&mut self, ticket: Ticket, told: Slot, wakers: &mut Wakers) {
         let Some((segment, at)) = self.find(ticket) else { return };
         let slot = &mut segment.slots[at];
@@ -189,6 +207,7 @@ impl Slots {
             Slot::Free
             | Slot::Delivered { .. }
             | Slot::NotDelivered { .. }
+            | Slot::Unrouted(_)
             | Slot::Unknown(_)
             | Slot::Unresolved
             | Slot::Awaiting(_)
@@ -215,6 +234,7 @@ impl Slots {
             | Slot::Detached
             | Slot::Delivered { .. }
             | Slot::NotDelivered { .. }
+            | Slot::Unrouted(_)
             | Slot::Resolved(_) => {}
         }
     }
@@ -239,6 +259,10 @@ impl Slots {
             }
             Slot::NotDelivered { place, proof } => {
                 Claimed::NotDelivered { place: *place, proof: *proof }
+            }
+            Slot::Unrouted(unrouted) => {
+                let (topic, proof) = &**unrouted;
+                Claimed::Unrouted { topic: Arc::clone(topic), proof: *proof }
             }
             Slot::Unknown(untold) => {
                 let claimed = Claimed::Unknown { place: untold.place, doubt: untold.doubt };
@@ -281,6 +305,7 @@ impl Slots {
             | Slot::Detached
             | Slot::Delivered { .. }
             | Slot::NotDelivered { .. }
+            | Slot::Unrouted(_)
             | Slot::Unknown(_) => return Poll::Ready(Resolved::DriverGone),
         };
         self.free(ticket);
@@ -298,7 +323,10 @@ impl Slots {
                 }
                 true
             }
-            Slot::Delivered { .. } | Slot::NotDelivered { .. } | Slot::Unknown(_) => {
+            Slot::Delivered { .. }
+            | Slot::NotDelivered { .. }
+            | Slot::Unrouted(_)
+            | Slot::Unknown(_) => {
                 self.unclaimed += 1;
                 self.free(ticket);
                 false
@@ -328,6 +356,7 @@ impl Slots {
             | Slot::Detached
             | Slot::Delivered { .. }
             | Slot::NotDelivered { .. }
+            | Slot::Unrouted(_)
             | Slot::Unknown(_) => {}
         }
     }
@@ -352,6 +381,7 @@ impl Slots {
                 Slot::Free
                 | Slot::Delivered { .. }
                 | Slot::NotDelivered { .. }
+                | Slot::Unrouted(_)
                 | Slot::Unknown(_)
                 | Slot::Resolved(_) => {}
             }

@@ -68,7 +68,8 @@ impl Runtime for Smol {
 
     async fn connect(self, host: Arc<str>, port: u16) -> io::Result<Async<TcpStream>> {
         let found = blocking::unblock(move || (&*host, port).to_socket_addrs()).await;
-        let stream = connect_to_any(found, Async::<TcpStream>::connect).await?;
+        let pause = |time| self.sleep_until(self.now() + time);
+        let stream = connect_to_any(found, pause, Async::<TcpStream>::connect).await?;
         stream.get_ref().set_nodelay(true)?;
         Ok(stream)
     }

@@ -77,7 +77,8 @@ impl Runtime for Tokio {
 
     async fn connect(self, host: Arc<str>, port: u16) -> io::Result<Stream> {
         let found = tokio::net::lookup_host((&*host, port)).await;
-        let stream = connect_to_any(found, TcpStream::connect).await?;
+        let pause = |time| self.sleep_until(self.now() + time);
+        let stream = connect_to_any(found, pause, TcpStream::connect).await?;
         stream.set_nodelay(true)?;
         Ok(Stream(stream))
     }

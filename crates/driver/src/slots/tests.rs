@@ -43,6 +43,25 @@ fn a_verdict_waits_for_its_claim_and_is_claimed_once() {
 }
 
 #[test]
+fn a_record_without_a_partition_has_its_topic_with_it() {
+    let (mut slots, mut wakers) = (Slots::default(), Wakers::default());
+    let topic: Arc<str> = Arc::from("orders");
+    for ticket in [0, 1, 2].map(Ticket) {
+        slots.open(ticket, None);
+    }
+    assert!(slots.detach(Ticket(2), &mut wakers));
+    for ticket in [0, 1, 2].map(Ticket) {
+        let topic = Arc::clone(&topic);
+        slots.tell_unrouted(ticket, topic, Proof::NeverOffered, &mut wakers);
+    }
+    assert_eq!(Arc::strong_count(&topic), 3, "nobody asks for the third");
+    let claimed = Claimed::Unrouted { topic: Arc::clone(&topic), proof: Proof::NeverOffered };
+    assert_eq!(slots.claim(Ticket(0), &quiet(), &mut wakers), Poll::Ready(Some(claimed)));
+    assert!(!slots.detach(Ticket(1), &mut wakers), "it has its verdict");
+    assert_eq!((Arc::strong_count(&topic), slots.unclaimed()), (1, 2), "nothing keeps it");
+}
+
+#[test]
 fn offset_zero_and_no_offset_are_different() {
     let (mut slots, mut wakers) = (Slots::default(), Wakers::default());
     for (ticket, offset) in [(0, Offset::new(0)), (1, None), (2, Offset::new(i64::MAX))] {
