@@ -305,3 +305,18 @@ fn nobody_greets_at_an_address_that_is_no_longer_right() {
     let after = world.conns("b1");
     assert!(after.len() == 1 && after != before, "{after:?}");
 }
+
+/// L3: a broker that names a newer leader with each refusal, itself, is followed once without a wait.
+#[test]
+fn a_broker_that_makes_up_leader_epochs_makes_no_busy_loop() {
+    let mut world: World = World::warm(&config(), Cluster::new(1, 1));
+    world.cluster.script = (1..1_000).map(|epoch| Script::Moved(1, epoch)).collect();
+    let ticket = world.say("a");
+    world.settle();
+    assert!(world.cluster.seen.len() <= 2, "{} requests in no time", world.cluster.seen.len());
+    world.run(ms(10_000));
+    assert!(world.cluster.seen.len() < 200, "{} requests in ten seconds", world.cluster.seen.len());
+    world.cluster.script.clear();
+    world.run_until_told(&[ticket]);
+    world.assert_offset(ticket, 1);
+}

@@ -70,6 +70,8 @@ struct Question {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Partition {
     followed: Told,
+    /// A hint is followed, and no metadata was heard since.
+    hinted: bool,
     doubt: Option<Box<Doubt>>,
 }
 
@@ -98,7 +100,7 @@ pub(crate) enum Heard {
 impl Partition {
     const fn new() -> Self {
         let followed = Told { leader: None, epoch: LeaderEpoch::UNKNOWN };
-        Self { followed, doubt: None }
+        Self { followed, hinted: false, doubt: None }
     }
 
     /// The leader that is followed, and its epoch.
@@ -123,17 +125,21 @@ impl Partition {
         });
     }
 
-    /// A leader hint of a Produce response (KIP-951): followed only if it is newer. S21.
+    /// A leader hint of a Produce response (KIP-951): followed only if it is newer. S21. One after the
+    /// other is not: each is a retry without a wait, and who makes them up has 2^31 epochs (L3).
     fn hint<R: Rules>(&mut self, told: Told) -> bool {
-        if !R::follows_hint(self.followed.epoch, told.epoch) || told.leader.is_none() {
+        if !R::follows_hint(self.followed.epoch, told.epoch) || told.leader.is_none() || self.hinted
+        {
             return false;
         }
         self.follow(told);
+        self.hinted = true;
         true
     }
 
     /// A metadata answer.
     fn hear<R: Rules>(&mut self, told: Told, by: Source, rule: Agreement) -> Heard {
+        self.hinted = false;
         if told == self.followed {
             self.forget_older();
             return self.answer::<R>(by, rule);
@@ -158,7 +164,7 @@ impl Partition {
     }
 
     fn follow(&mut self, told: Told) {
-        *self = Self { followed: told, doubt: None };
+        *self = Self { followed: told, hinted: false, doubt: None };
     }
 
     /// The lane's question, and an answer that names the leader it has.
@@ -440,6 +446,9 @@ mod tests {
         assert!(!topic.take_hint::<Honest>(0, told(2, 6)));
         assert!(topic.take_hint::<Honest>(0, told(2, 8)));
         assert!(!topic.take_hint::<Honest>(9, told(2, 8)));
+        assert!(!topic.take_hint::<Honest>(0, told(1, 9)), "metadata has the word first");
+        assert_eq!(hear(&mut topic, told(2, 8), by(1, 1, 2)), Heard::Nothing);
+        assert!(topic.take_hint::<Honest>(0, told(1, 9)));
     }
 
     #[test]
