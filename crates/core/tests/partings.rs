@@ -193,3 +193,31 @@ fn a_contest_ends_with_its_epoch() {
     play.error(again.attempt, 46);
     assert_eq!(play.verdicts[&ticket], Verdict::Delivered { offset: None });
 }
+
+/// S22: what was passed by unproved and turns out refused ends, in its epoch.
+#[test]
+fn what_was_passed_and_turns_out_refused_keeps_its_epoch() {
+    let memory = LaneConfig::default().state_ttl.as_millis() as i64;
+    let mut play = Play::new();
+    play.join(play.now as i64 - memory + 60_000, MINUTE);
+    play.flush();
+    let opener = play.offer();
+    play.zero(opener, 10);
+    let (passed, late) = play.append_and_offer(10 * MINUTE);
+    play.append_and_offer(10 * MINUTE);
+    // The opener's age may have made the broker forget us.
+    play.wait(90_000);
+    play.next_route();
+    let asked = play.offer_again();
+    play.error(asked, 45);
+    let asked = play.offer_again();
+    play.zero(asked, 12);
+    assert!(matches!(play.verdicts[&passed], Verdict::Unknown(_)));
+    play.notices.clear();
+    play.error(late, 19);
+    assert_eq!(play.resolutions[&passed], Resolution::NotDelivered(Proof::Overtaken));
+    assert_eq!(play.notices, [Notice::StateLost]);
+    let (_, next) = play.append_and_offer(10 * MINUTE);
+    play.zero(next, 13);
+    assert_eq!(play.epoch_in_use(), 3);
+}

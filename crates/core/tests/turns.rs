@@ -61,6 +61,21 @@ fn a_batch_that_lingers_is_not_offered_before() {
     assert!(play.try_offer().is_some());
 }
 
+/// L1: it lingers for itself, and not for one that left before.
+#[test]
+fn a_record_does_not_inherit_the_linger_of_one_that_left() {
+    let mut play = Play::new();
+    play.leader(None);
+    let left = play.join(play.now as i64, 4);
+    play.wait(50);
+    assert_eq!(play.verdicts[&left], Verdict::NotDelivered(Proof::NeverOffered));
+    play.next_route();
+    play.join(play.now as i64, MINUTE);
+    assert!(play.try_offer().is_none());
+    play.wait(LaneConfig::default().linger.as_millis());
+    assert!(play.try_offer().is_some());
+}
+
 /// L5: where memory is short a batch may go at once, and whoever comes before it does still joins it;
 /// after a flush nobody joins.
 #[test]
