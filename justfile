@@ -71,13 +71,13 @@ verify:
 planted SEEDS="100":
     cargo run --release -p candor-cli -- sim swarm --planted {{SEEDS}}
 
-# All of that; each scope that does not close before, swarm and real Kafka for MINUTES each; every fuzz
-# target for as many seconds.
+# All of that; each scope that does not close before, swarm and real Kafka for MINUTES each, every fuzz
+# target for ten seconds per minute of them.
 verify-nightly MINUTES="120" SEED="1": verify
     just search-nightly {{MINUTES}}m
     just planted 300
     just swarm --from {{SEED}}000000 --budget {{MINUTES}}m
-    just fuzz-all {{MINUTES}}
+    just fuzz-all {{MINUTES}}0
     just kafka-faults {{SEED}} {{MINUTES}}
 
 # Fuzzes one target of fuzz/bodies; needs cargo-fuzz and nightly. New inputs go to fuzz/target.
