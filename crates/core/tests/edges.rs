@@ -426,3 +426,28 @@ fn a_zero_proves_what_went_before_it_on_its_connection() {
         assert!(matches!(told, Some(Verdict::Delivered { offset: None })), "{told:?}");
     }
 }
+
+/// V4: what is too large is halved, down to single records.
+#[test]
+fn too_large_batches_are_halved_down_to_one() {
+    for (records, halves) in [(2, vec![1, 1]), (3, vec![2, 1]), (4, vec![2, 2])] {
+        let mut play = Play::new();
+        (0..records).for_each(|_| drop(play.join(play.now as i64, MINUTE)));
+        play.flush();
+        let large = play.offer();
+        play.error(large, 10);
+        let mut base = 10;
+        for half in halves {
+            play.wait(2_000);
+            let offer = play.try_offer().expect("a half");
+            assert_eq!(offer.batch.records().len(), half, "of {records}");
+            play.zero(offer.attempt, base);
+            base += half as i64;
+        }
+        assert_eq!(play.verdicts.len(), records);
+    }
+    let mut play = Play::new();
+    let (ticket, large) = play.append_and_offer(MINUTE);
+    play.error(large, 10);
+    assert_eq!(play.verdicts[&ticket], Verdict::NotDelivered(Proof::Rejected { code: 10 }));
+}
