@@ -432,7 +432,9 @@ fn a_zero_proves_what_went_before_it_on_its_connection() {
 fn too_large_batches_are_halved_down_to_one() {
     for (records, halves) in [(2, vec![1, 1]), (3, vec![2, 1]), (4, vec![2, 2])] {
         let mut play = Play::new();
-        (0..records).for_each(|_| drop(play.join(play.now as i64, MINUTE)));
+        for _ in 0..records {
+            play.join(play.now as i64, MINUTE);
+        }
         play.flush();
         let large = play.offer();
         play.error(large, 10);
