@@ -23,6 +23,8 @@ pub(crate) struct Slot<R: Rules> {
     pub(crate) partition: i32,
     /// Where it was told its leader is.
     pub(crate) told: (Option<RouteId>, LeaderEpoch),
+    /// How often it was told.
+    pub(crate) tellings: u32,
     /// The broker that it is attached to while it has work.
     pub(crate) at: Option<NodeId>,
     /// The last of the pool's ids that it got.
@@ -140,6 +142,7 @@ impl<R: Rules> Lanes<R> {
             topic,
             partition,
             told: (None, LeaderEpoch::UNKNOWN),
+            tellings: 0,
             at: None,
             identity: None,
             losses: 0,

@@ -39,4 +39,4 @@ pub use io::{Ended, Handed, Input, Misuse, Notice, Output, Settlement, Unused, W
 pub use partitioner::{Partitioning, murmur2, partition_for_key};
 pub use producer::Producer;
 pub use record::{Data, Record, Refused, WhyRefused};
-pub use stats::{Counts, Stats};
+pub use stats::{Counts, PartitionLeader, Stats};

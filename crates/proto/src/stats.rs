@@ -1,5 +1,7 @@
 //! Numbers for people.
 
+use candor_core::{LeaderEpoch, RouteId};
+
 /// What happened so far, and what is going on.
 ///
 /// ```
@@ -52,4 +54,24 @@ pub struct Counts {
     pub failures: u64,
     /// Events that a lane refused: more than none is a bug of ours.
     pub refused_by_lane: u64,
+}
+
+/// A partition's leader as its lane was told last (S7). An idle lane hears of nothing; when it has work
+/// again it is told what is so then.
+///
+/// ```
+/// use candor_core::Instant;
+/// use candor_proto::{Config, Producer};
+/// let producer: Producer =
+///     Producer::new(&Config::new(["a:1"]), 0, Instant::EPOCH).unwrap();
+/// assert_eq!(producer.leader("orders", 0), None, "nothing was sent there");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartitionLeader {
+    /// The connection to it; none while there is none.
+    pub route: Option<RouteId>,
+    /// Its epoch.
+    pub epoch: LeaderEpoch,
+    /// How often the lane was told another one, modulo 2^32: each time orphans what is open.
+    pub changes: u32,
 }

@@ -34,6 +34,16 @@ fn a_seed_is_a_world() {
     }
 }
 
+/// A first slot that is contested, written, deleted and forgotten, and written again (A3); and a lane
+/// that was idle while brokers told of other leaders, and heard of none of them.
+#[test]
+fn what_once_looked_wrong_and_was_not_is_clean() {
+    for seed in [9_003_691, 9_008_085, 9_006_461] {
+        let report = run_seed(seed, &Options::default());
+        assert!(report.is_clean(), "{report}");
+    }
+}
+
 #[test]
 fn without_faults_everything_is_delivered() {
     let calm = calm(100_000, 5);

@@ -134,7 +134,7 @@ impl Book {
         inside.echo_until = until;
         let topic = self.fleeting;
         for partition in 0..partitions {
-            let (kind, from, to, since) = (ExcuseKind::Deletion, 0, i64::MAX, 0);
+            let (kind, from, to, since) = (ExcuseKind::MadeAnew, 0, i64::MAX, 0);
             inside.excuses.push(Excuse { kind, topic, partition, from, to, since, until });
         }
     }

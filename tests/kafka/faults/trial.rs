@@ -104,6 +104,7 @@ impl Trial {
                 | Fact::Stall { .. }
                 | Fact::Notice { .. }
                 | Fact::Disturbed { .. }
+                | Fact::Hidden { .. }
                 | Fact::Abandoned { .. }
                 | Fact::Offered { .. }
                 | Fact::Answered { .. }

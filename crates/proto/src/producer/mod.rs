@@ -26,7 +26,7 @@ use crate::io::{Input, Misuse, Output};
 use crate::jitter::mix;
 use crate::lanes::{LaneKey, Lanes};
 use crate::router::{Router, TopicKey};
-use crate::stats::{Counts, Stats};
+use crate::stats::{Counts, PartitionLeader, Stats};
 use crate::tickets::{Held, Tickets};
 use crate::timers::Timers;
 use crate::worklist::{LaneList, Worklist};
@@ -299,6 +299,14 @@ impl<R: Rules> Producer<R> {
                 Some((self.cluster.name(slot.topic), Some(slot.partition)))
             }
         }
+    }
+
+    /// The leader that a partition's lane was told; `None` if nothing was ever sent there.
+    pub fn leader(&self, topic: &str, partition: i32) -> Option<PartitionLeader> {
+        let topic = self.cluster.find(topic)?;
+        let slot = self.lanes.get(self.lanes.find(topic, partition)?)?;
+        let (route, epoch) = slot.told;
+        Some(PartitionLeader { route, epoch, changes: slot.tellings })
     }
 
     /// What happened so far, and what is going on.

@@ -151,6 +151,7 @@ impl<R: Rules> Producer<R> {
         if told != place {
             if let Some(slot) = self.lanes.get_mut(key) {
                 slot.told = place;
+                slot.tellings = slot.tellings.wrapping_add(1);
             }
             self.tell(now, key, Event::Leader { route: place.0, epoch: place.1 });
         }

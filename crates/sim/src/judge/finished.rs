@@ -92,18 +92,35 @@ pub fn judge(history: &History) -> Report {
     court.rule()
 }
 
+/// A finding, and where in a log it was seen.
+struct Found {
+    lane: Option<Lane>,
+    anomaly: Anomaly,
+    offset: Option<i64>,
+}
+
+impl Found {
+    const fn said(lane: Option<Lane>, anomaly: Anomaly) -> Self {
+        Self { lane, anomaly, offset: None }
+    }
+}
+
 struct Court<'h> {
     history: &'h History,
     lanes: BTreeMap<Lane, Observer>,
     homes: BTreeMap<u64, Lane>,
     killed: BTreeSet<u32>,
-    forgiven_gaps: BTreeSet<(u32, i32)>,
+    /// Under which identity each lane offered last.
+    identities: BTreeMap<Lane, (i64, i16)>,
+    /// Identities of which a notice said that the broker's memory of them is gone: the batch that showed
+    /// it may stand behind a gap.
+    forgiven_gaps: BTreeSet<(u32, i32, i64, i16)>,
     acknowledged: Vec<(Lane, Vec<u64>, i64)>,
     offers: BTreeMap<(Lane, u64), Vec<u64>>,
     at: BTreeMap<u64, Vec<(u32, i32, i64)>>,
     told: BTreeMap<u64, (u64, Said)>,
     excuses: Vec<Excuse>,
-    found: Vec<(Option<Lane>, Anomaly)>,
+    found: Vec<Found>,
 }
 
 impl<'h> Court<'h> {
@@ -113,6 +130,7 @@ impl<'h> Court<'h> {
             lanes: BTreeMap::new(),
             homes: BTreeMap::new(),
             killed: BTreeSet::new(),
+            identities: BTreeMap::new(),
             forgiven_gaps: BTreeSet::new(),
             acknowledged: Vec::new(),
             offers: BTreeMap::new(),
@@ -132,13 +150,18 @@ impl<'h> Court<'h> {
     fn home(&mut self, record: u64) -> Option<Lane> {
         let home = self.homes.get(&record).copied();
         if home.is_none() {
-            self.found.push((None, Anomaly::new(Class::Insane).record(record)));
+            self.found.push(Found::said(None, Anomaly::new(Class::Insane).record(record)));
         }
         home
     }
 
     fn keep(&mut self, lane: Lane, found: Vec<Anomaly>) {
-        self.found.extend(found.into_iter().map(|anomaly| (Some(lane), anomaly)));
+        self.found.extend(found.into_iter().map(|anomaly| Found::said(Some(lane), anomaly)));
+    }
+
+    fn keep_at(&mut self, lane: Option<Lane>, offset: i64, found: Vec<Anomaly>) {
+        let offset = Some(offset);
+        self.found.extend(found.into_iter().map(|anomaly| Found { lane, anomaly, offset }));
     }
 
     fn hear(&mut self, entry: &Entry) {
@@ -176,15 +199,22 @@ impl<'h> Court<'h> {
                 }
             }
             Fact::Notice { lane, notice } => {
-                if matches!(notice, Noticed::StateLost | Noticed::DataLoss) {
-                    self.forgiven_gaps.insert((lane.topic, lane.partition));
+                if matches!(notice, Noticed::StateLost | Noticed::DataLoss)
+                    && let Some((id, epoch)) = self.identities.get(lane)
+                {
+                    self.forgiven_gaps.insert((lane.topic, lane.partition, *id, *epoch));
                 }
                 self.lane(*lane).noticed(*notice);
             }
             Fact::Disturbed { lane } => self.lane(*lane).disturbed(),
+            Fact::Hidden { record } => self.of(*record, |lane| {
+                lane.hidden(*record);
+                Vec::new()
+            }),
             Fact::Abandoned { lane } => self.lane(*lane).abandoned(at),
             Fact::Offered { lane, attempt } => {
                 self.offers.insert((*lane, attempt.id), attempt.records.clone());
+                self.identities.insert(*lane, (attempt.producer_id, attempt.epoch));
                 let found = self.lane(*lane).offered(at, attempt);
                 self.keep(*lane, found);
             }
@@ -229,17 +259,22 @@ impl<'h> Court<'h> {
     fn read_record(&mut self, log: &Log, offset: i64, stored: Stored) {
         let record = match stored {
             Stored::Ours(record) => record,
-            Stored::Foreign => return self.found.push((None, Anomaly::new(Class::Foreign))),
-            Stored::Corrupt => return self.found.push((None, Anomaly::new(Class::Corrupt))),
+            Stored::Foreign => {
+                return self.keep_at(None, offset, vec![Anomaly::new(Class::Foreign)]);
+            }
+            Stored::Corrupt => {
+                return self.keep_at(None, offset, vec![Anomaly::new(Class::Corrupt)]);
+            }
         };
         let Some(home) = self.home(record) else { return };
         self.at.entry(record).or_default().push((log.topic, log.partition, offset));
         if (home.topic, home.partition) == (log.topic, log.partition) {
             let found = self.lane(home).committed(record, offset);
-            self.keep(home, found);
+            self.keep_at(Some(home), offset, found);
         } else {
             self.lane(home).misplaced(record, offset);
-            self.keep(home, vec![Anomaly::new(Class::Misrouted).record(record)]);
+            let misrouted = Anomaly::new(Class::Misrouted).record(record);
+            self.keep_at(Some(home), offset, vec![misrouted]);
         }
     }
 
@@ -252,7 +287,8 @@ impl<'h> Court<'h> {
             let key = (batch.producer_id, batch.epoch);
             let expected = next.insert(key, sequence_after(first, count)).unwrap_or(first);
             let class = sequence_follows(expected, first);
-            let forgiven = self.forgiven_gaps.contains(&(log.topic, log.partition));
+            let (id, epoch) = key;
+            let forgiven = self.forgiven_gaps.contains(&(log.topic, log.partition, id, epoch));
             if let Some(class) = class
                 && !(forgiven && class == Class::SeqGap)
             {
@@ -268,20 +304,19 @@ impl<'h> Court<'h> {
         });
         let lane = ours.and_then(|record| self.homes.get(&record).copied());
         let anomaly = Anomaly { record: ours, ..Anomaly::new(class) };
-        self.found.push((lane, anomaly));
+        self.keep_at(lane, batch.base_offset, vec![anomaly]);
     }
 
     fn rule(mut self) -> Report {
         for (lane, observer) in &self.lanes {
             let closed = self.history.closed && !self.killed.contains(&lane.producer);
             let found = observer.close(closed);
-            self.found.extend(found.into_iter().map(|anomaly| (Some(*lane), anomaly)));
+            self.found.extend(found.into_iter().map(|anomaly| Found::said(Some(*lane), anomaly)));
         }
         let mut report = Report::default();
-        for (lane, anomaly) in &self.found {
-            let finding =
-                Finding { lane: *lane, anomaly: *anomaly, blame: self.blame(*lane, *anomaly) };
-            match self.excuse(finding) {
+        for &Found { lane, anomaly, offset } in &self.found {
+            let finding = Finding { lane, anomaly, blame: self.blame(lane, anomaly) };
+            match self.excuse(finding, offset) {
                 Some(excuse) => report.excused.push((finding, excuse)),
                 None => report.anomalies.push(finding),
             }
@@ -308,23 +343,36 @@ impl<'h> Court<'h> {
         if lied { Blame::Broker } else { Blame::Client }
     }
 
-    fn excuse(&self, finding: Finding) -> Option<Excuse> {
-        let lane = finding.lane?;
-        let record = finding.anomaly.record?;
+    /// An excuse for what was seen at this place; if it was seen nowhere, for one of the places where the
+    /// record stands, or was said to stand; and of what stands there twice, for every copy behind the
+    /// first.
+    fn excuse(&self, finding: Finding, seen: Option<i64>) -> Option<Excuse> {
+        let (lane, record) = (finding.lane?, finding.anomaly.record?);
         let told = self.told.get(&record).copied();
-        let stored = self.at.get(&record).into_iter().flatten().map(|&(_, _, offset)| offset);
+        let covers = |offset: Option<i64>| {
+            self.excuses.iter().copied().find(|excuse| {
+                excuse.kind.covers(finding.anomaly.class)
+                    && (excuse.topic, excuse.partition) == (lane.topic, lane.partition)
+                    && told.is_none_or(|(at, _)| at <= excuse.until)
+                    && offset.is_none_or(|offset| (excuse.from..excuse.to).contains(&offset))
+            })
+        };
+        if seen.is_some() {
+            return covers(seen);
+        }
+        let mut stored = self.at.get(&record).into_iter().flatten().map(|&(_, _, offset)| offset);
+        if finding.anomaly.class == Class::Duplicate {
+            let copies: Option<Vec<Excuse>> = stored.skip(1).map(|at| covers(Some(at))).collect();
+            return copies?.first().copied();
+        }
         let claimed = match told {
             Some((_, Said::Delivered(offset))) => offset,
             Some((_, Said::NotDelivered | Said::Unknown)) | None => None,
         };
-        let offsets: Vec<i64> = stored.chain(claimed).collect();
-        self.excuses.iter().copied().find(|excuse| {
-            let inside = |offset: &i64| (excuse.from..excuse.to).contains(offset);
-            excuse.kind.covers(finding.anomaly.class)
-                && (excuse.topic, excuse.partition) == (lane.topic, lane.partition)
-                && told.is_none_or(|(at, _)| at <= excuse.until)
-                && (offsets.is_empty() || offsets.iter().any(inside))
-        })
+        match stored.next() {
+            None if claimed.is_none() => covers(None),
+            first => first.into_iter().chain(stored).chain(claimed).find_map(|at| covers(Some(at))),
+        }
     }
 }
 
@@ -340,6 +388,7 @@ pub fn slice(history: &History, finding: &Finding) -> Vec<String> {
             | Fact::Accepted { record }
             | Fact::Refused { record }
             | Fact::Cancelled { record }
+            | Fact::Hidden { record }
             | Fact::Verdict { record, .. }
             | Fact::Resolution { record, .. } => hit(*record),
             Fact::Offered { lane, attempt } => {

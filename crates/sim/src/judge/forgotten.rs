@@ -1,23 +1,35 @@
 //! What brokers append that know nothing of its producer any more: nobody can help it (A3, S20).
+//!
+//! All of it is read off logs and wire, batch by batch, by producer id. A broker that built up anew what
+//! it knows when all of a producer was deleted takes whatever comes first, and what follows that:
+//! - any sequence, so that the first batch may leave a gap, or take a sequence once more;
+//! - a copy of what was deleted, if it was still in doubt when it was offered last. Of a first batch
+//!   nobody can know better: a log start is compared with what was acknowledged, and nothing was;
+//! - likewise the other one of two contents of a contested slot, behind which it then stands.
 
 use std::collections::BTreeMap;
 
-use super::history::{Entry, Excuse, ExcuseKind, Fact, History, Log, LogBatch};
+use super::history::{Entry, Excuse, ExcuseKind, Fact, History, Lane, Log, LogBatch, Stored};
 
 /// Which batch it is: topic and partition, producer id and epoch, first sequence, how many records.
 type Name = ((u32, i32), (i64, i16), i32, usize);
 
-/// When a batch was offered, as places in the ledger, and what it is stamped with.
+/// When a batch was offered and first acknowledged, as places in the ledger, and what it is stamped
+/// with.
 #[derive(Clone, Copy, Debug)]
 struct Offers {
+    lane: Lane,
     first: usize,
     last: usize,
+    acknowledged: Option<usize>,
     max_timestamp: i64,
 }
 
 /// What a broker knew of a producer when it appended its next batch.
 struct Before<'h> {
     newest: &'h LogBatch,
+    /// It had forgotten what lies before this offset.
+    knows_from: Option<i64>,
     /// That batch is a late copy itself. Since then the broker knew of nothing newer.
     late_since: Option<usize>,
 }
@@ -31,14 +43,25 @@ pub(super) fn excuses(history: &History) -> Vec<Excuse> {
 
 fn offers(history: &History) -> BTreeMap<Name, Offers> {
     let mut offers: BTreeMap<Name, Offers> = BTreeMap::new();
+    let mut names: BTreeMap<(Lane, u64), Name> = BTreeMap::new();
     for (place, Entry { fact, .. }) in history.entries.iter().enumerate() {
-        let Fact::Offered { lane, attempt } = fact else { continue };
-        let (partition, epoch) =
-            ((lane.topic, lane.partition), (attempt.producer_id, attempt.epoch));
-        let name = (partition, epoch, attempt.first, attempt.records.len());
-        let max_timestamp = attempt.max_timestamp;
-        let new = Offers { first: place, last: place, max_timestamp };
-        offers.entry(name).or_insert(new).last = place;
+        if let Fact::Offered { lane, attempt } = fact {
+            let (partition, epoch) =
+                ((lane.topic, lane.partition), (attempt.producer_id, attempt.epoch));
+            let name = (partition, epoch, attempt.first, attempt.records.len());
+            let max_timestamp = attempt.max_timestamp;
+            let (lane, first, acknowledged) = (*lane, place, None);
+            let new = Offers { lane, first, last: place, acknowledged, max_timestamp };
+            offers.entry(name).or_insert(new).last = place;
+            names.insert((lane, attempt.id), name);
+        }
+        if let Fact::Answered { lane, attempt, reply: Some(reply) } = fact
+            && reply.code == 0
+            && let Some(offers) =
+                names.get(&(*lane, *attempt)).and_then(|name| offers.get_mut(name))
+        {
+            offers.acknowledged.get_or_insert(place);
+        }
     }
     offers
 }
@@ -53,15 +76,27 @@ impl<'h> Reader<'h> {
     fn read(&self) -> Vec<Excuse> {
         let mut excuses = Vec::new();
         let mut newest: BTreeMap<i64, Before<'h>> = BTreeMap::new();
-        for batch in self.log.batches.iter().filter(|batch| batch.producer_id >= 0) {
+        for (at, batch) in self.log.batches.iter().enumerate() {
+            if batch.producer_id < 0 {
+                continue;
+            }
             let before = newest.get(&batch.producer_id);
             let late_since = before.and_then(|before| self.late_since(before, batch));
+            let forgotten = before.is_some_and(|before| self.purged_between(before.newest, batch));
+            let knows_from = match before {
+                Some(before) if !forgotten => before.knows_from,
+                Some(_) => Some(batch.base_offset),
+                None => None,
+            };
             if late_since.is_some() {
                 excuses.push(self.excuse(ExcuseKind::LateCopy, batch));
-            } else if before.is_some_and(|before| self.deleted_between(before.newest, batch)) {
+            } else if forgotten {
                 excuses.push(self.excuse(ExcuseKind::Forgotten, batch));
             }
-            newest.insert(batch.producer_id, Before { newest: batch, late_since });
+            if knows_from.is_some_and(|from| self.knew_no_better(at, batch, from)) {
+                excuses.push(self.excuse(ExcuseKind::Again, batch));
+            }
+            newest.insert(batch.producer_id, Before { newest: batch, knows_from, late_since });
         }
         excuses
     }
@@ -119,14 +154,46 @@ impl<'h> Reader<'h> {
         self.history.entries.last().map_or(0, |entry| entry.at)
     }
 
-    /// Whether everything that a broker knew of a producer, up to this batch of its log, was deleted
-    /// before it reloaded what it knows, and the next batch was not.
-    fn deleted_between(&self, newest: &LogBatch, next: &LogBatch) -> bool {
+    /// Whether everything of this producer up to one batch was deleted before the next one came: since
+    /// then a broker may have built up anew what it knows. Whether it did stands nowhere; but one that did
+    /// not keeps gaps and copies out of its log, so that there is nothing to excuse.
+    fn purged_between(&self, newest: &LogBatch, next: &LogBatch) -> bool {
         self.history.excuses.iter().any(|excuse| {
-            excuse.kind == ExcuseKind::Deletion
+            excuse.kind == ExcuseKind::Purge
                 && (excuse.topic, excuse.partition) == (self.log.topic, self.log.partition)
-                && newest.base_offset < excuse.to
+                && newest.base_offset + newest.records.len() as i64 <= excuse.from
                 && excuse.to <= next.base_offset
         })
     }
+
+    /// Whether a batch repeats, or stands behind, only what the broker had forgotten, and nothing of
+    /// that was acknowledged to its lane when the batch was offered for the last time.
+    fn knew_no_better(&self, at: usize, batch: &LogBatch, knows_from: i64) -> bool {
+        let Some(offers) = self.offered(batch) else { return false };
+        let earlier = self.log.batches[..at].iter();
+        let against = earlier.filter(|other| newest(other) >= oldest(batch));
+        let mut mine = against
+            .filter_map(|other| Some((other.base_offset, self.offered(other)?)))
+            .filter(|(_, other)| other.lane == offers.lane);
+        mine.all(|(base_offset, other)| {
+            let told = other.acknowledged.is_some_and(|place| place < offers.last);
+            base_offset < knows_from && !told
+        })
+    }
+}
+
+/// The record of a batch that was handed in last.
+fn newest(batch: &LogBatch) -> Option<u64> {
+    ours(batch).max()
+}
+
+fn oldest(batch: &LogBatch) -> Option<u64> {
+    ours(batch).min()
+}
+
+fn ours(batch: &LogBatch) -> impl Iterator<Item = u64> + '_ {
+    batch.records.iter().filter_map(|stored| match stored {
+        Stored::Ours(record) => Some(*record),
+        Stored::Foreign | Stored::Corrupt => None,
+    })
 }

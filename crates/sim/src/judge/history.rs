@@ -123,10 +123,16 @@ pub enum Fact {
         notice: Noticed,
     },
     /// Something happened to a lane that may end records before their time and that no wire shows: its
-    /// topic was made anew, or memory was needed for others.
+    /// topic was made anew, or memory was needed for others. From then on haste is not judged, as
+    /// after a notice: what follows from it comes when it may, and no ledger says when that is over.
     Disturbed {
         /// Which lane.
         lane: Lane,
+    },
+    /// What ends this record before its time stands on no wire: its verdict is not hasty.
+    Hidden {
+        /// Which.
+        record: u64,
     },
     /// A batch was offered.
     Offered {
@@ -242,7 +248,7 @@ pub struct Log {
 }
 
 /// What a producer cannot answer for: what the nemesis did, and what the judge reads off logs and wire.
-/// There are only these six.
+/// There are only these nine.
 ///
 /// ```
 /// use candor_sim::judge::{Class, ExcuseKind};
@@ -253,8 +259,15 @@ pub struct Log {
 pub enum ExcuseKind {
     /// An unclean election cut the log.
     Truncation,
-    /// Topic deleted, records deleted, retention.
+    /// Records deleted, retention: a log that is shown without them.
     Deletion,
+    /// A topic was deleted and made anew: what was said until then may be of the log that is gone.
+    MadeAnew,
+    /// All that lies before `from` was deleted, when the log was committed up to `to`: whenever a broker
+    /// builds up anew what it knows (a start, a truncation, a new replica), it forgets who wrote nothing
+    /// behind. Alone it excuses nothing: what a broker appended at or behind `to` knowing nobody, the judge
+    /// finds out itself (`Forgotten`, `Again`).
+    Purge,
     /// Acks other than all, or a crash with one copy.
     WeakAcks,
     /// The broker forgot us, and the producer was told to go on (`BeyondMemory::Resend`).
@@ -262,6 +275,10 @@ pub enum ExcuseKind {
     /// What the broker knew of us was deleted before it reloaded, and this is the first that it
     /// appended then: any sequence will do (A3). The judge finds it out itself.
     Forgotten,
+    /// It appended that, or what follows, again or behind what is newer, and no 0 had told the producer
+    /// that there was anything before it offered that for the last time (A3). The judge finds it out
+    /// itself. What the producer had to conclude from log starts is judged at its offers (`StaleResend`).
+    Again,
     /// Timestamps of a newer batch made the broker forget us, and a copy of this one was still on its
     /// way (S20). The judge finds it out itself.
     LateCopy,
@@ -274,14 +291,17 @@ impl ExcuseKind {
             Self::Truncation | Self::WeakAcks => {
                 matches!(class, Class::Lost | Class::SeqGap | Class::WrongOffset)
             }
-            Self::Deletion => {
+            Self::Deletion => matches!(class, Class::Lost),
+            Self::MadeAnew => {
                 matches!(class, Class::Lost | Class::Ghost | Class::Duplicate | Class::SeqGap)
             }
+            Self::Purge => false,
             Self::StateExpiry => matches!(
                 class,
                 Class::Duplicate | Class::Ghost | Class::SeqGap | Class::SeqReuse | Class::Reorder
             ),
             Self::Forgotten => matches!(class, Class::SeqGap | Class::SeqReuse),
+            Self::Again => matches!(class, Class::Duplicate | Class::Reorder),
             // Not of what was told to be not delivered.
             Self::LateCopy => {
                 matches!(class, Class::Duplicate | Class::SeqGap | Class::SeqReuse | Class::Reorder)

@@ -1,5 +1,6 @@
 //! The judge of one lane, step by step: small, cloneable, part of a search's canonical state.
 
+use std::collections::BTreeSet;
 use std::hash::Hasher;
 
 use super::anomaly::{Anomaly, Class};
@@ -126,6 +127,8 @@ pub struct Observer {
     /// An answer contradicted a conclusion: the lane has to say so.
     owes_contradiction: bool,
     closing: bool,
+    /// Records that end for reasons which stand on no wire.
+    hidden: BTreeSet<u64>,
     /// What only a notice that follows can explain.
     suspects: Vec<Anomaly>,
     /// Offset behind the newest record that was reported delivered.
@@ -144,6 +147,7 @@ impl Observer {
             contradicted: false,
             owes_contradiction: false,
             closing: false,
+            hidden: BTreeSet::new(),
             suspects: Vec::new(),
             delivered_to: None,
         }
@@ -253,6 +257,11 @@ impl Observer {
         self.wire.disturbed();
     }
 
+    /// What ends this record before its time stands on no wire.
+    pub fn hidden(&mut self, record: u64) {
+        self.hidden.insert(record);
+    }
+
     /// S13: offsets of delivered records grow with the order of sending.
     fn place(&mut self, record: u64, said: Said) -> Option<Anomaly> {
         let Said::Delivered(Some(offset)) = said else { return None };
@@ -291,6 +300,7 @@ impl Observer {
             || now >= self.ledger.due(record)
             || self.ledger.hurried(record)
             || self.noticed
+            || self.hidden.contains(&record)
             || self.wire.is_overtaken(record)
         {
             return false;

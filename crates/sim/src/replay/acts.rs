@@ -356,7 +356,7 @@ impl<R: Rules> World<R> {
         let partitions = partitions.map_or(0, |plan| plan.partitions);
         let topic = self.book.topic(name);
         for partition in (0..).take(partitions) {
-            self.excuses.push(super::trial::deleted(topic, partition, i64::MAX));
+            self.excuses.push(super::trial::made_anew(topic, partition));
         }
     }
 

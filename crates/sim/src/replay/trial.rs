@@ -24,15 +24,13 @@ pub(super) fn noticed(book: &mut Book, now: Instant, notice: &Notice) {
 
 /// Records before an offset were deleted, as somebody wished.
 pub(super) const fn deleted(topic: u32, partition: i32, before: i64) -> Excuse {
-    Excuse {
-        kind: ExcuseKind::Deletion,
-        topic,
-        partition,
-        from: 0,
-        to: before,
-        since: 0,
-        until: u64::MAX,
-    }
+    let kind = ExcuseKind::Deletion;
+    Excuse { kind, topic, partition, from: 0, to: before, since: 0, until: u64::MAX }
+}
+
+/// A topic was deleted and made anew.
+pub(super) const fn made_anew(topic: u32, partition: i32) -> Excuse {
+    Excuse { kind: ExcuseKind::MadeAnew, ..deleted(topic, partition, i64::MAX) }
 }
 
 /// Classes that need no log.

@@ -74,8 +74,9 @@ pub(super) struct Book {
     pub(super) over: Vec<u64>,
     pub(super) complaints: Vec<Complaint>,
     pub(super) troubles: TroubleCounts,
-    /// Lanes of which something was ended for reasons that the wire does not show.
-    pub(super) hidden: BTreeSet<Lane>,
+    /// When lanes were told that their topic is another one, or nobody's: what is told of them at that
+    /// moment is told for this reason.
+    pub(super) hidden: BTreeSet<(Lane, u64)>,
     /// Records that had no partition when they were taken.
     pub(super) raw: BTreeSet<u64>,
     /// Bytes of all records that were accepted, with what each costs beside them.

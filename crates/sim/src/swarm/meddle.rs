@@ -181,7 +181,6 @@ impl<R: Rules> World<R> {
         let Some(node) = self.links.get(&conn).map(|link| link.node) else { return };
         let crash = self.rng.bool();
         self.trouble(Trouble::MidRequest, format_args!("node {node}, crash: {crash}"));
-        self.nemesis.restarted();
         let nth = self.net.taken_up(PRODUCE) + 1;
         let upset = Upset::Restart { node, crash };
         self.net.inject(Fault::on_produce(nth, Effect::Upset { upset, at: Moment::After }));

@@ -311,6 +311,7 @@ impl<R: Rules> World<R> {
             | Fact::Stall { .. }
             | Fact::Notice { .. }
             | Fact::Disturbed { .. }
+            | Fact::Hidden { .. }
             | Fact::Abandoned { .. }
             | Fact::Offered { .. }
             | Fact::Answered { .. }

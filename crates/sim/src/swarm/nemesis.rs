@@ -114,28 +114,6 @@ pub(super) struct Nemesis {
     away: BTreeSet<u8>,
 }
 
-impl Nemesis {
-    /// A broker reloads its memory from what is left of its logs: where records were deleted it may
-    /// have forgotten us (A3).
-    pub(super) fn restarted(&mut self) {
-        for ((topic, partition), batches) in &self.deleted {
-            let to = batches.values().map(|b| b.base_offset + b.records.len() as i64).max();
-            let excuse = Excuse {
-                kind: ExcuseKind::Deletion,
-                topic: *topic,
-                partition: *partition,
-                from: 0,
-                to: to.unwrap_or(0),
-                since: 0,
-                until: u64::MAX,
-            };
-            if !self.excuses.contains(&excuse) {
-                self.excuses.push(excuse);
-            }
-        }
-    }
-}
-
 impl<R: Rules> World<R> {
     /// Something befalls the cluster, maybe.
     pub(super) fn strike(&mut self) {
@@ -322,7 +300,6 @@ impl<R: Rules> World<R> {
     }
 
     fn restart(&mut self, node: u8, crash: bool) {
-        self.nemesis.restarted();
         self.net.upset(self.clock.now, &Upset::Restart { node, crash });
     }
 
@@ -341,7 +318,6 @@ impl<R: Rules> World<R> {
                 self.relief(after, Relief::Restart(node));
             }
             Failure::Down => {
-                self.nemesis.restarted();
                 let crash = self.rng.bool();
                 self.net.upset(self.clock.now, &Upset::Stop { node, crash });
                 let after = self.rng.about(2 * SECOND);
@@ -477,16 +453,16 @@ impl<R: Rules> World<R> {
         if one.delete_records(offset).is_err() {
             return;
         }
-        // Who is not in sync may be behind what is left, and begins anew there, knowing nobody.
-        let lags = one.isr().len() < usize::from(NODES);
+        let known = (1..=NODES).filter_map(|node| one.high_watermark(NodeId(node)));
+        let to = known.max().unwrap_or(offset);
         self.trouble(Trouble::Deleted, format_args!("{name}-{partition} before {offset}"));
         let deleted = self.nemesis.deleted.entry((topic, partition)).or_default();
         for batch in readable.into_iter().filter(|batch| batch.base_offset < offset) {
             deleted.insert(batch.base_offset, batch);
         }
-        if lags {
-            self.nemesis.restarted();
-        }
+        let (kind, since, until) = (ExcuseKind::Purge, self.clock.now, u64::MAX);
+        let excuse = Excuse { kind, topic, partition, from: offset, to, since, until };
+        self.nemesis.excuses.push(excuse);
     }
 
     /// Deletes everything that a partition holds; gives where its log starts then.

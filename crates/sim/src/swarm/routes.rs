@@ -1,32 +1,67 @@
-//! Which leader each partition's lane believes in. Requests do not say so, but the judge needs it to
-//! know which attempts a lane has orphaned (S7): what the producer was told is followed here by
-//! rule S21. Where that is not certain the lane is *murky*, and its attempts are judged one by one.
+//! What the producer was told of leaders, followed by rules S18 and S21, and what its lanes say of it.
+//! The judge takes a lane's own word for when it was told another leader (S7), since an idle lane hears
+//! of nothing, and nobody else knows when it listens again. Where what brokers said leaves no choice,
+//! that word is held against it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use candor_core::RouteId;
+use candor_proto::PartitionLeader;
 
 use super::scenario::TopicPlan;
 use crate::codec::{MetadataResponse, MetadataTopic, Uuid};
+use crate::judge::{Fact, Lane};
 
+/// A leader, and its epoch.
+type Told = (Option<i32>, i32);
+
+/// Which leader of a partition is followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Belief {
-    leader: Option<i32>,
-    epoch: Option<i32>,
-    /// Grows with every change that an attempt shows.
-    generation: i32,
-    /// It is not certain that the lane believes this.
-    murky: bool,
-    /// Older leaders were told of more than once: it may follow one.
-    gullible: bool,
-    was_murky: bool,
-    /// Something changed since the last attempt. An idle lane hears only of what is so when it has
-    /// work again.
-    stirred: bool,
-    /// Somebody told of this older leader, once.
-    rumour: Option<(Option<i32>, i32)>,
-    /// What the last attempt was made in.
-    seen: Option<(Option<i32>, Option<i32>, RouteId)>,
+enum Belief {
+    /// Nobody told of one, or it is not certain which.
+    #[default]
+    Open,
+    /// The one with the highest epoch, which was told last.
+    Certain {
+        followed: Told,
+        /// Somebody told of this older one, once (S21).
+        rumour: Option<Told>,
+    },
+    /// Older ones were told of more than once, or a newer one by a hint: any may be followed. This was
+    /// the highest.
+    Gullible { highest: Told },
+}
+
+impl Belief {
+    const fn follow(followed: Told) -> Self {
+        Self::Certain { followed, rumour: None }
+    }
+
+    /// A metadata answer.
+    fn hear(self, told: Told) -> Self {
+        match self {
+            Self::Certain { followed, rumour } if told.1 < followed.1 => match rumour {
+                None => Self::Certain { followed, rumour: Some(told) },
+                // A second word for it, from whomever.
+                Some(_) => Self::Gullible { highest: followed },
+            },
+            Self::Gullible { highest } if told.1 < highest.1 => self,
+            Self::Open | Self::Certain { .. } | Self::Gullible { .. } => Self::follow(told),
+        }
+    }
+
+    /// A hint beside an error: if it is newer it may be followed, unless another one was just now.
+    fn hint(self, told: Told) -> Self {
+        match self {
+            Self::Certain { followed: highest, .. } | Self::Gullible { highest }
+                if told.1 <= highest.1 =>
+            {
+                self
+            }
+            Self::Open | Self::Certain { .. } | Self::Gullible { .. } => {
+                Self::Gullible { highest: told }
+            }
+        }
+    }
 }
 
 /// What the producer was told of leaders.
@@ -35,51 +70,35 @@ pub(super) struct Routes {
     beliefs: BTreeMap<(u32, i32), Belief>,
     ids: BTreeMap<u32, (Uuid, BTreeSet<Uuid>)>,
     /// Topics of which an id was told that they had before: told again, the producer goes back to it
-    /// (S18). From then on nothing about their lanes is certain.
+    /// (S18). From then on nothing about their leaders is certain.
     doubtful: BTreeSet<u32>,
-    brokers: BTreeSet<i32>,
+    /// How often lanes had been told of a leader when that was looked at last.
+    changes: BTreeMap<Lane, u32>,
 }
 
 impl Routes {
-    /// What stands for the leader epoch of an attempt that is offered now.
-    pub(super) fn leader_epoch(&mut self, topic: u32, partition: i32, conn: RouteId) -> i32 {
-        let belief = self.beliefs.entry((topic, partition)).or_default();
-        let here = Some((belief.leader, belief.epoch, conn));
-        if belief.seen != here {
-            belief.seen = here;
-            belief.generation += 1;
-            // A new connection orphans everything; so does a newer epoch.
-            belief.murky = false;
-        } else if belief.stirred {
-            (belief.murky, belief.was_murky) = (true, true);
-        }
-        belief.stirred = false;
-        if self.doubtful.contains(&topic) {
-            (belief.murky, belief.was_murky) = (true, true);
-        }
-        if belief.murky {
-            belief.generation += 1;
-        }
-        belief.generation
+    /// What the judge is to know of a lane that may have been told of another leader since it was
+    /// looked at last, if it was: everything that is open was orphaned then, though the same leader
+    /// may be followed again.
+    pub(super) fn changed(&mut self, lane: Lane, leader: PartitionLeader) -> Option<Fact> {
+        let before = self.changes.insert(lane, leader.changes);
+        let connection = None;
+        let leader_epoch = leader.epoch.0;
+        (before != Some(leader.changes)).then_some(Fact::Routed { lane, connection, leader_epoch })
     }
 
-    /// Whether going to this node means to follow an older leader that was told of once.
-    pub(super) fn is_rumour(&self, topic: u32, partition: i32, node: i32) -> bool {
-        !self.doubtful.contains(&topic)
-            && self.beliefs.get(&(topic, partition)).is_some_and(|belief| {
-                let told = belief.rumour.is_some_and(|(leader, _)| leader == Some(node));
-                told && !belief.gullible && belief.leader != Some(node)
-            })
-    }
-
-    /// Whether it was ever uncertain what a lane believes.
-    pub(super) fn was_murky(&self, topic: u32, partition: i32) -> bool {
-        self.beliefs.get(&(topic, partition)).is_some_and(|belief| belief.was_murky)
+    /// The leader that the lane of a partition has to follow, and its epoch, as far as that is certain.
+    pub(super) fn followed(&self, topic: u32, partition: i32) -> Option<Told> {
+        match self.beliefs.get(&(topic, partition))? {
+            Belief::Certain { followed, .. } => {
+                (!self.doubtful.contains(&topic)).then_some(*followed)
+            }
+            Belief::Open | Belief::Gullible { .. } => None,
+        }
     }
 
     /// The producer reads a metadata answer.
     pub(super) fn hear(&mut self, metadata: &MetadataResponse, plans: &[TopicPlan]) {
-        self.hear_brokers(metadata);
         for topic in &metadata.topics {
             let index = plans.iter().position(|plan| Some(&plan.name) == topic.name.as_ref());
             let Some(index) = index.and_then(|index| u32::try_from(index).ok()) else { continue };
@@ -88,19 +107,10 @@ impl Routes {
             }
             for partition in &topic.partitions {
                 let leader = (partition.leader >= 0).then_some(partition.leader);
-                self.hear_leader(index, partition.index, leader, partition.leader_epoch);
+                let belief = self.beliefs.entry((index, partition.index)).or_default();
+                *belief = belief.hear((leader, partition.leader_epoch));
             }
         }
-    }
-
-    /// A broker that is not listed any more, or again, changes the way to it.
-    fn hear_brokers(&mut self, metadata: &MetadataResponse) {
-        let listed: BTreeSet<i32> = metadata.brokers.iter().map(|broker| broker.node).collect();
-        let changed: BTreeSet<i32> = self.brokers.symmetric_difference(&listed).copied().collect();
-        for belief in self.beliefs.values_mut() {
-            belief.stirred |= belief.leader.is_some_and(|leader| changed.contains(&leader));
-        }
-        self.brokers = listed;
     }
 
     /// False if the answer is of a topic that is gone.
@@ -117,40 +127,62 @@ impl Routes {
             retired.insert(*id);
             *id = topic.id;
             for (_, belief) in self.beliefs.range_mut((index, i32::MIN)..=(index, i32::MAX)) {
-                let (generation, was_murky) = (belief.generation + 1, belief.was_murky);
-                *belief = Belief { generation, was_murky, ..Belief::default() };
+                *belief = Belief::Open;
             }
         }
         true
     }
 
-    fn hear_leader(&mut self, topic: u32, partition: i32, leader: Option<i32>, epoch: i32) {
-        let belief = self.beliefs.entry((topic, partition)).or_default();
-        if (belief.leader, belief.epoch) == (leader, Some(epoch)) {
-            // It brings a lane back that followed an older one.
-            belief.stirred |= belief.gullible;
-            return;
-        }
-        match belief.epoch {
-            Some(known) if epoch < known => {
-                belief.stirred = true;
-                // A second word for it, from whomever, and the lane may believe it.
-                let again = belief.rumour.is_some();
-                belief.rumour = (!again).then_some((leader, epoch));
-                belief.gullible |= again;
-            }
-            Some(_) | None => {
-                (belief.rumour, belief.gullible) = (None, false);
-                (belief.leader, belief.epoch, belief.stirred) = (leader, Some(epoch), true);
-            }
-        }
-    }
-
-    /// The producer reads a hint beside an error: followed if it is newer.
+    /// The producer reads a hint beside an error.
     pub(super) fn hear_hint(&mut self, topic: u32, partition: i32, leader: i32, epoch: i32) {
         let belief = self.beliefs.entry((topic, partition)).or_default();
-        if belief.epoch.is_none_or(|known| epoch > known) {
-            (belief.leader, belief.epoch, belief.stirred) = (Some(leader), Some(epoch), true);
-        }
+        *belief = belief.hint((Some(leader), epoch));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEW: Told = (Some(1), 7);
+    const OLD: Told = (Some(2), 6);
+
+    fn certain(belief: Belief) -> Option<Told> {
+        let beliefs = [((0, 0), belief)].into();
+        Routes { beliefs, ..Routes::default() }.followed(0, 0)
+    }
+
+    #[test]
+    fn an_older_leader_is_a_rumour_and_the_newer_one_is_followed() {
+        let once = Belief::Open.hear(NEW).hear(OLD);
+        assert_eq!(certain(once), Some(NEW));
+        assert_eq!(certain(once.hear(OLD)), None);
+        assert_eq!(certain(once.hear(OLD).hear(NEW)), Some(NEW));
+        assert_eq!(certain(once.hear(NEW).hear(OLD)), Some(NEW), "nothing older is remembered");
+        assert_eq!(certain(once.hear(OLD).hear(OLD).hear((Some(3), 7))), Some((Some(3), 7)));
+    }
+
+    #[test]
+    fn hints_lead_forwards_only() {
+        let known = Belief::Open.hear(NEW);
+        assert_eq!(certain(known.hint((Some(3), 7))), Some(NEW));
+        assert_eq!(certain(known.hint((Some(3), 8))), None);
+        assert_eq!(certain(known.hint((Some(3), 8)).hear((Some(3), 8))), Some((Some(3), 8)));
+        assert_eq!(certain(known.hint((Some(3), 8)).hear(NEW)), None);
+        assert_eq!(certain(known.hear(OLD).hear(OLD).hint((Some(3), 7))), None);
+        assert_eq!(certain(Belief::Open.hint(NEW)), None);
+        assert_eq!(certain(Belief::Open.hint(NEW).hear(OLD)), None);
+    }
+
+    #[test]
+    fn a_lane_that_was_told_twice_lost_what_was_open_though_it_is_where_it_was() {
+        let lane = Lane { producer: 0, topic: 0, partition: 0 };
+        let epoch = candor_core::LeaderEpoch(3);
+        let leader = |changes| PartitionLeader { route: None, epoch, changes };
+        let mut routes = Routes::default();
+        assert!(routes.changed(lane, leader(1)).is_some());
+        assert_eq!(routes.changed(lane, leader(1)), None);
+        let told = Fact::Routed { lane, connection: None, leader_epoch: 3 };
+        assert_eq!(routes.changed(lane, leader(3)), Some(told));
     }
 }

@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use candor_core::rules::Rules;
 
-use super::book::{NOWHERE, lane};
 use super::meddle::Meddler;
 use super::rows::Trouble;
 use super::run::{Report, complaint_line};
 use super::verdicts::Verdicts;
-use super::world::{MANY, World};
+use super::world::World;
 use crate::broker::Profile;
 use crate::judge::{
     Class, Entry, Fact, Finding, History, Lane, Log, LogBatch, LogIs, Noticed, Said, Settings,
@@ -146,6 +145,7 @@ fn latest(entries: &[Entry]) -> u64 {
             | Fact::Resolution { .. }
             | Fact::Notice { .. }
             | Fact::Disturbed { .. }
+            | Fact::Hidden { .. }
             | Fact::Abandoned { .. }
             | Fact::Offered { .. }
             | Fact::Answered { .. }
@@ -171,12 +171,7 @@ fn is_excused<R: Rules>(
     is_excused_by_name(world, topic, finding)
         || is_same_moment(history, finding)
         || is_against_assumptions(world, finding)
-        || is_murky(world, finding)
-}
-
-/// Memory is so small that unknowns may be given up for it (L5).
-fn is_tight<R: Rules>(world: &World<R>) -> bool {
-    world.scenario.has(Trouble::BufferFull)
+        || is_over(world, finding)
 }
 
 fn was_recreated<R: Rules>(world: &World<R>, topic: u32) -> bool {
@@ -226,19 +221,18 @@ fn is_same_moment(history: &History, finding: &Finding) -> bool {
     history.entries.iter().any(|entry| Some(entry.at) == told && gives_up(&entry.fact))
 }
 
-/// Whether it is uncertain which attempts the lane orphaned, so that passes cannot be counted.
-fn is_murky<R: Rules>(world: &World<R>, finding: &Finding) -> bool {
+/// What was refused and told so is not asked for any more, whatever else is.
+fn is_over<R: Rules>(world: &World<R>, finding: &Finding) -> bool {
     let record = finding.anomaly.record.and_then(|record| usize::try_from(record).ok());
     let page = record.and_then(|record| world.book.pages.get(record));
-    // What was refused and told so is not asked for any more.
     let over = page.is_some_and(|page| page.said == Some(Said::NotDelivered));
-    let murky = |lane: Lane| world.routes.was_murky(lane.topic, lane.partition);
-    finding.anomaly.class == Class::FalseAlarm && (over || finding.lane.is_some_and(murky))
+    finding.anomaly.class == Class::FalseAlarm && over
 }
 
 fn history_of<R: Rules>(world: &World<R>, topic: u32, entries: &[Entry]) -> History {
     let mut mine: BTreeSet<u64> = BTreeSet::new();
-    let mut kept = disturbances(world, topic);
+    let mut kept = Vec::new();
+    let mut haste = Haste::new(world, topic);
     for entry in entries {
         let keep = match &entry.fact {
             Fact::Intent { record, lane, .. } => {
@@ -251,6 +245,7 @@ fn history_of<R: Rules>(world: &World<R>, topic: u32, entries: &[Entry]) -> Hist
             Fact::Accepted { record }
             | Fact::Refused { record }
             | Fact::Cancelled { record }
+            | Fact::Hidden { record }
             | Fact::Verdict { record, .. }
             | Fact::Resolution { record, .. } => mine.contains(record),
             Fact::Notice { lane, .. }
@@ -263,6 +258,7 @@ fn history_of<R: Rules>(world: &World<R>, topic: u32, entries: &[Entry]) -> Hist
             Fact::Closing { .. } | Fact::Killed { .. } | Fact::Stall { .. } => true,
         };
         if keep {
+            kept.extend(haste.explained(entry));
             kept.push(entry.clone());
         }
     }
@@ -304,16 +300,48 @@ fn forget_log_starts(entries: &mut [Entry]) {
     }
 }
 
-/// Lanes whose records were ended early for reasons that stand on no wire: memory, another topic id,
-/// or record timestamps, until the first 0 tells that the topic has its own.
-fn disturbances<R: Rules>(world: &World<R>, topic: u32) -> Vec<Entry> {
-    let plan = world.scenario.topics.get(topic as usize);
-    let careful = plan.is_some_and(|plan| plan.log_append_time)
-        || was_recreated(world, topic)
-        || is_tight(world);
-    let careful = (NOWHERE..MANY).filter(|_| careful).map(|partition| lane(topic, partition));
-    let hidden = world.book.hidden.iter().filter(|lane| lane.topic == topic).copied();
-    careful.chain(hidden).map(|lane| Entry { at: 0, fact: Fact::Disturbed { lane } }).collect()
+/// What is told before its time, for a reason that stands on no wire: at the moment at which its topic
+/// was told to be another one, or refused by metadata; and where unknown, in three kinds of runs. One of
+/// them is that of topics that are made anew, at whatever time: of those the judge knows neither where
+/// the log begins nor what record timestamps do to the brokers' memory (S18, S20).
+struct Haste<'w, R: Rules> {
+    world: &'w World<R>,
+    topic: u32,
+    homes: BTreeMap<u64, Lane>,
+}
+
+impl<'w, R: Rules> Haste<'w, R> {
+    const fn new(world: &'w World<R>, topic: u32) -> Self {
+        Self { world, topic, homes: BTreeMap::new() }
+    }
+
+    /// What the judge is to hear before an entry.
+    fn explained(&mut self, entry: &Entry) -> Option<Entry> {
+        if let Fact::Intent { record, lane, .. } = &entry.fact {
+            self.homes.insert(*record, *lane);
+        }
+        let Fact::Verdict { record, said } = &entry.fact else { return None };
+        let lane = *self.homes.get(record)?;
+        let unseen = self.is_careful() || was_recreated(self.world, self.topic) || self.is_tight();
+        let hidden =
+            *said == Said::Unknown && unseen || self.world.book.hidden.contains(&(lane, entry.at));
+        hidden.then_some(Entry { at: entry.at, fact: Fact::Hidden { record: *record } })
+    }
+
+    /// S20, T22: to the producer record timestamps age the brokers' memory until a first attempt that is
+    /// answered 0 tells that the topic has its own. The judge knows that from the beginning, even if the
+    /// topic was created before its time, as any other is, and got them later.
+    fn is_careful(&self) -> bool {
+        let plan = self.world.scenario.topics.get(self.topic as usize);
+        plan.is_some_and(|plan| plan.log_append_time)
+    }
+
+    /// L5: memory is so small that unknowns are given up for it, at any time. That ends an epoch, and
+    /// with it what else is in doubt in it. What a late answer still delivers bears no trace of it, so
+    /// that it cannot be told from haste.
+    fn is_tight(&self) -> bool {
+        self.world.scenario.has(Trouble::BufferFull)
+    }
 }
 
 fn logs_of<R: Rules>(world: &World<R>, topic: u32) -> Vec<Log> {

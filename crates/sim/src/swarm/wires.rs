@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use candor_core::RouteId;
 use candor_core::rules::Rules;
-use candor_proto::{Address, Handed, Input, Loss};
+use candor_proto::{Address, Handed, Input, Loss, PartitionLeader};
 
 use super::book::lane;
 use super::link::{Link, Phase, Traits};
@@ -102,6 +102,7 @@ impl<R: Rules> World<R> {
                 doubtful.push((lane, records));
             }
             self.meddler.lost(lane, partly);
+            self.look_at_leader(lane);
             let fact = Fact::Ended { lane, attempt, partly };
             self.book.fact(self.clock.now, at, fact);
         }
@@ -357,8 +358,9 @@ impl<R: Rules> World<R> {
                 };
                 let lane = lane(index, one.index);
                 let id = self.meddler.number();
-                self.check_leader(conn, lane);
-                let leader_epoch = self.routes.leader_epoch(index, one.index, conn);
+                let leader = self.look_at_leader(lane);
+                self.check_leader(conn, lane, leader);
+                let leader_epoch = leader.map_or(-1, |leader| leader.epoch.0);
                 let replacement = self.meddler.replaces(lane, &read);
                 if replacement {
                     count(Rule::ReplacementOffered);
@@ -381,11 +383,29 @@ impl<R: Rules> World<R> {
         }
     }
 
-    /// S21: a leader with an older epoch is not followed because one answer says so.
-    fn check_leader(&mut self, conn: RouteId, lane: Lane) {
-        let Some(node) = self.links.get(&conn).map(|link| link.node) else { return };
-        if self.routes.is_rumour(lane.topic, lane.partition, i32::from(node)) {
-            let text = format!("{lane} follows an older leader, node {node}, on one word");
+    /// Asks which leader a lane was told; if it was told since it was asked last, the judge is to know.
+    pub(super) fn look_at_leader(&mut self, lane: Lane) -> Option<PartitionLeader> {
+        let plan = self.scenario.topics.get(lane.topic as usize)?;
+        let leader = self.producer.leader(&plan.name, lane.partition)?;
+        if let Some(fact) = self.routes.changed(lane, leader) {
+            let at = self.clock.believed();
+            self.book.fact(self.clock.now, at, fact);
+        }
+        Some(leader)
+    }
+
+    /// S7, S21: an attempt goes where its lane was told that its leader is, and where brokers leave no
+    /// choice that is the leader that they tell of. One answer makes nobody follow an older one.
+    fn check_leader(&mut self, conn: RouteId, lane: Lane, leader: Option<PartitionLeader>) {
+        let Some(node) = self.links.get(&conn).map(|link| i32::from(link.node)) else { return };
+        if leader.is_none_or(|leader| leader.route != Some(conn)) {
+            let text = format!("{lane} goes to connection {} and follows {leader:?}", conn.0);
+            self.book.complain(self.clock.now, Class::Contract, None, text);
+        }
+        let Some(told) = self.routes.followed(lane.topic, lane.partition) else { return };
+        let epoch = leader.map(|leader| leader.epoch.0);
+        if told.0 != Some(node) || Some(told.1) != epoch {
+            let text = format!("{lane} goes to node {node} at {epoch:?}, and was told {told:?}");
             self.book.complain(self.clock.now, Class::Contract, None, text);
         }
     }
@@ -578,6 +598,7 @@ impl<R: Rules> World<R> {
             });
             let reply = reply.map(|(.., reply)| *reply);
             self.meddler.answered(lane, reply);
+            self.look_at_leader(lane);
             self.book.fact(self.clock.now, at, Fact::Answered { lane, attempt, reply });
         }
     }

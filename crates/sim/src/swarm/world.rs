@@ -543,19 +543,12 @@ impl<R: Rules> World<R> {
                     let text = "given up for want of memory that there is".to_owned();
                     self.book.complain(self.clock.now, Class::Contract, Some(record), text);
                 }
-                self.hide(record);
             }
-            NeverReason::Expired | NeverReason::TopicRecreated | NeverReason::Refused => {
-                self.hide(record);
-            }
-            NeverReason::Abandoned | NeverReason::StateLost => {}
-        }
-    }
-
-    /// The wire does not show why records of this lane end before their time.
-    fn hide(&mut self, record: u64) {
-        if let Some(lane) = self.book.lane(record) {
-            self.book.hidden.insert(lane);
+            NeverReason::Expired
+            | NeverReason::TopicRecreated
+            | NeverReason::Refused
+            | NeverReason::Abandoned
+            | NeverReason::StateLost => {}
         }
     }
 
@@ -583,7 +576,7 @@ impl<R: Rules> World<R> {
                 for partition in NOWHERE..MANY {
                     let lane = lane(index, partition);
                     // Its verdicts came before; what comes now is another log.
-                    self.book.hidden.insert(lane);
+                    self.book.hidden.insert((lane, at));
                     self.book.fact(now, at, Fact::Disturbed { lane });
                 }
             }

@@ -58,6 +58,7 @@ fn lane_of(fact: &Fact, homes: &BTreeMap<u64, Lane>) -> Option<Lane> {
         Fact::Accepted { record }
         | Fact::Refused { record }
         | Fact::Cancelled { record }
+        | Fact::Hidden { record }
         | Fact::Verdict { record, .. }
         | Fact::Resolution { record, .. } => homes.get(record).copied(),
         Fact::Closing { .. } | Fact::Killed { .. } | Fact::Stall { .. } => None,
@@ -117,9 +118,10 @@ fn what(fact: &Fact, lane: Option<Lane>) -> Option<What> {
             lane: Some(lane),
             text: format!("goes to c{connection}, leader epoch {leader_epoch}"),
         },
-        Fact::Intent { .. } | Fact::Disturbed { .. } | Fact::Routed { connection: None, .. } => {
-            return None;
-        }
+        Fact::Intent { .. }
+        | Fact::Disturbed { .. }
+        | Fact::Hidden { .. }
+        | Fact::Routed { connection: None, .. } => return None,
     })
 }
 

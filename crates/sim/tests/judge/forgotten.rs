@@ -4,16 +4,25 @@ use candor_sim::judge::{Class, Excuse, ExcuseKind, Fact, History, Reply, Said, S
 
 use super::stories::*;
 
-/// Everything before an offset was deleted, and the broker reloaded what it knows.
+/// Everything before an offset was deleted, which is all that there was.
 fn deleted(to: i64) -> Excuse {
     Excuse {
-        kind: ExcuseKind::Deletion,
+        kind: ExcuseKind::Purge,
         topic: 0,
         partition: 0,
-        from: 0,
+        from: to,
         to,
         since: 0,
         until: u64::MAX,
+    }
+}
+
+/// Somebody no longer waits for a record, is told that it is unknown, and never more.
+fn give_up(run: &mut Run, records: &[u64]) {
+    for &record in records {
+        run.fact(Fact::Cancelled { record });
+        run.now -= 1;
+        run.tell(&[record], |_| Said::Unknown).resolve(record, Said::Unknown);
     }
 }
 
@@ -49,8 +58,9 @@ fn a_gap_is_excused_where_all_that_the_broker_knew_was_deleted() {
     convicts(&run(false, &[]), Class::SeqGap, 4);
     // The broker still knew record 2.
     convicts(&run(true, &[deleted(1)]), Class::SeqGap, 4);
-    // It may have known more when it appended record 4: that was deleted as well, later.
     convicts(&run(true, &[Excuse { partition: 1, ..deleted(2) }]), Class::SeqGap, 4);
+    // Record 4 was there already.
+    convicts(&run(false, &[Excuse { to: 3, ..deleted(1) }]), Class::SeqGap, 4);
 }
 
 #[test]
@@ -67,6 +77,103 @@ fn a_sequence_may_come_back_where_all_that_the_broker_knew_was_deleted() {
     };
     clean(&run(false));
     convicts(&run(true), Class::SeqReuse, 1);
+}
+
+/// A first batch is contested, its replacement is written, and then the batch itself behind that.
+fn contested(acknowledged: bool, last_word: Said, excuses: &[Excuse]) -> History {
+    let mut run = Run::new();
+    run.send(&[1, 2, 3]);
+    let batch = run.offer(AT, &[1]);
+    run.end(batch, false).fact(Fact::Cancelled { record: 1 });
+    run.now -= 1;
+    run.tell(&[1], |_| Said::Unknown);
+    let rival = run.replace(Shape { connection: 2, ..AT }, &[2, 3]);
+    run.store(AT, 0, &[2, 3]);
+    if acknowledged {
+        run.answer(rival, Reply::appended(0));
+    } else {
+        run.end(rival, false);
+    }
+    let again = run.offer(Shape { connection: 3, ..AT }, &[1]);
+    run.store(AT, 2, &[1]).end(again, false).resolve(1, last_word);
+    give_up(&mut run, &[2, 3]);
+    run.history.excuses = excuses.to_vec();
+    run.history
+}
+
+/// A3: before a first acknowledgement a log start tells nothing.
+#[test]
+fn a_first_batch_may_stand_behind_the_replacement_that_was_deleted() {
+    let of = |excuse: Excuse| contested(false, Said::Unknown, &[excuse]);
+    clean(&of(deleted(2)));
+    let excused = judge(&of(deleted(2))).excused;
+    let kind = |class| excused.iter().find(|(it, _)| it.anomaly.class == class).unwrap().1.kind;
+    assert_eq!(kind(Class::Reorder), ExcuseKind::Again);
+    assert_eq!(kind(Class::SeqReuse), ExcuseKind::Forgotten);
+    for history in [
+        contested(false, Said::Unknown, &[]),
+        // A record of the replacement was left, and with it what the broker knew.
+        of(deleted(1)),
+        // The batch was there before anything was deleted.
+        of(Excuse { to: 3, ..deleted(2) }),
+        of(Excuse { partition: 1, ..deleted(2) }),
+        // The producer was told that the replacement is there.
+        contested(true, Said::Unknown, &[deleted(2)]),
+    ] {
+        convicts(&history, Class::Reorder, 1);
+    }
+    convicts(&contested(false, Said::NotDelivered, &[deleted(2)]), Class::Ghost, 1);
+}
+
+/// Two batches are written, and their answers lost; both are deleted, and written again.
+fn rewritten(excuses: &[Excuse], more: impl Fn(&mut Run)) -> History {
+    let mut run = Run::new();
+    run.send(&[1, 2, 3]);
+    run.deliver(AT, 0, &[1]);
+    for (first, record) in [(1, 2), (2, 3)] {
+        let lost = run.offer(seq(first), &[record]);
+        run.store(seq(first), i64::from(first), &[record]).end(lost, false);
+        if first == 1 {
+            more(&mut run);
+        }
+    }
+    for (first, record) in [(1, 2), (2, 3)] {
+        run.offer(Shape { connection: 2, ..seq(first) }, &[record]);
+    }
+    run.store(seq(1), 3, &[2]).store(seq(2), 4, &[3]);
+    run.history.excuses = excuses.to_vec();
+    run.history
+}
+
+fn duplicates(history: &History) -> Vec<Option<u64>> {
+    let found = judge(history).anomalies.into_iter().map(|finding| finding.anomaly);
+    found.filter(|it| it.class == Class::Duplicate).map(|it| it.record).collect()
+}
+
+#[test]
+fn what_was_in_doubt_may_be_written_again_where_all_that_the_broker_knew_was_deleted() {
+    assert!(duplicates(&rewritten(&[deleted(3)], |_| ())).is_empty());
+    assert_eq!(duplicates(&rewritten(&[], |_| ())), [Some(2), Some(3)]);
+    // The broker still knew record 3, and with it what came before.
+    assert_eq!(duplicates(&rewritten(&[deleted(2)], |_| ())), [Some(2), Some(3)]);
+    // Nobody sends again what was acknowledged.
+    let told = rewritten(&[deleted(3)], |run| _ = run.answer(1, Reply::appended(1)));
+    assert_eq!(duplicates(&told), [Some(2)]);
+}
+
+#[test]
+fn every_copy_needs_an_excuse_of_its_own() {
+    let thrice = |excuses: &[Excuse]| {
+        let mut run = Run::new();
+        run.send(&[1]);
+        run.offer(AT, &[1]);
+        run.store(AT, 0, &[1]).store(AT, 1, &[1]).store(AT, 2, &[1]);
+        run.history.excuses = excuses.to_vec();
+        run.history
+    };
+    assert_eq!(duplicates(&thrice(&[deleted(1), deleted(2)])), []);
+    assert_eq!(duplicates(&thrice(&[deleted(1)])), [Some(1)]);
+    assert_eq!(duplicates(&thrice(&[deleted(2)])), [Some(1)]);
 }
 
 /// A timestamp beyond every broker's memory, and one that is not, if a run begins at [`LATER`].
