@@ -33,16 +33,52 @@ fn abandon(play: &mut Play) {
     play.poll();
 }
 
+/// A batch whose first attempt's answer is `first_is_lost` or open, and a later one open, when it is
+/// given up; contested before, or not.
+fn given_up_after_two_attempts(
+    contested: bool,
+    first_is_lost: bool,
+) -> (Play, u64, [AttemptId; 2]) {
+    let mut play = Play::new();
+    play.open_gate(10);
+    let revoked = play.join(play.now as i64, 10 * MINUTE);
+    let kept = play.join(play.now as i64, 10 * MINUTE);
+    play.flush();
+    let first = play.offer();
+    if first_is_lost {
+        play.lose(first);
+    }
+    play.next_route();
+    let second = play.offer_again();
+    play.next_route();
+    if contested {
+        let contest = play.contest(revoked);
+        play.lose(contest.attempt);
+    }
+    abandon(&mut play);
+    assert!(matches!(play.verdicts[&kept], Verdict::Unknown(_)));
+    (play, kept, [first, second])
+}
+
 /// 46, C: "already written" may speak of the replacement, also when all was given up.
 #[test]
 fn a_46_for_what_was_contested_and_given_up_proves_nothing() {
-    let Contested { mut play, kept, late, contest } = contested();
-    play.lose(contest);
-    abandon(&mut play);
-    assert!(matches!(play.verdicts[&kept], Verdict::Unknown(_)));
-    play.error(late, 46);
+    for contested in [false, true] {
+        let (mut play, kept, [_, second]) = given_up_after_two_attempts(contested, true);
+        play.error(second, 46);
+        let told = &play.resolutions[&kept];
+        assert_eq!(matches!(told, Resolution::Delivered { .. }), !contested, "{told:?}");
+    }
+}
+
+/// 46: it speaks of an earlier attempt, whose doubtful answer came after all was given up.
+#[test]
+fn a_46_after_a_late_doubt_says_written() {
+    let (mut play, kept, [first, second]) = given_up_after_two_attempts(false, false);
+    play.error(first, 7);
+    play.error(second, 46);
     let told = &play.resolutions[&kept];
-    assert!(matches!(told, Resolution::Never { .. }), "{told:?}");
+    assert!(matches!(told, Resolution::Delivered { offset: None }), "{told:?}");
 }
 
 /// C: a record that two batches carried is refused only once both are, whichever is told first.
