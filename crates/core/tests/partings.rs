@@ -230,9 +230,9 @@ fn a_contest_ends_with_its_epoch() {
     assert_eq!(play.verdicts[&ticket], Verdict::Delivered { offset: None });
 }
 
-/// S22: what was passed by unproved and turns out refused ends, in its epoch.
-#[test]
-fn what_was_passed_and_turns_out_refused_keeps_its_epoch() {
+/// A batch that a 0 behind it passed by without proving it, the broker having been able to forget us;
+/// its first attempt is open.
+fn passed_unproved() -> (Play, u64, AttemptId) {
     let memory = LaneConfig::default().state_ttl.as_millis() as i64;
     let mut play = Play::new();
     play.join(play.now as i64 - memory + 60_000, MINUTE);
@@ -241,7 +241,6 @@ fn what_was_passed_and_turns_out_refused_keeps_its_epoch() {
     play.zero(opener, 10);
     let (passed, late) = play.append_and_offer(10 * MINUTE);
     play.append_and_offer(10 * MINUTE);
-    // The opener's age may have made the broker forget us.
     play.wait(90_000);
     play.next_route();
     let asked = play.offer_again();
@@ -250,10 +249,54 @@ fn what_was_passed_and_turns_out_refused_keeps_its_epoch() {
     play.zero(asked, 12);
     assert!(matches!(play.verdicts[&passed], Verdict::Unknown(_)));
     play.notices.clear();
+    (play, passed, late)
+}
+
+/// S22: what was passed by unproved and turns out refused ends, in its epoch.
+#[test]
+fn what_was_passed_and_turns_out_refused_keeps_its_epoch() {
+    let (mut play, passed, late) = passed_unproved();
     play.error(late, 19);
     assert_eq!(play.resolutions[&passed], Resolution::NotDelivered(Proof::Overtaken));
     assert_eq!(play.notices, [Notice::StateLost]);
     let (_, next) = play.append_and_offer(10 * MINUTE);
     play.zero(next, 13);
     assert_eq!(play.epoch_in_use(), 3);
+}
+
+/// C4: that what was contested is refused by now says nothing against the replacement's 0.
+#[test]
+fn a_replacement_of_what_was_refused_is_no_lost_state() {
+    let Contested { mut play, kept, late, contest } = contested();
+    play.error(late, 19);
+    play.zero_with_log_start(contest, 11, 0);
+    assert_eq!(play.verdicts[&kept], Verdict::Delivered { offset: Offset::new(11) });
+    assert!(!play.notices.contains(&Notice::StateLost), "{:?}", play.notices);
+}
+
+/// A head in doubt whose first attempt is open, and a pair behind it of which the second record is in
+/// a replacement under way.
+fn contested_behind_a_head(play: &mut Play) -> (u64, AttemptId) {
+    let (head, _open) = play.append_and_offer(10 * MINUTE);
+    let revoked = play.join(play.now as i64, 10 * MINUTE);
+    play.join(play.now as i64, 10 * MINUTE);
+    play.flush();
+    play.offer();
+    play.next_route();
+    let asked = play.offer_again();
+    play.error(asked, 45);
+    (head, play.contest(revoked).attempt)
+}
+
+/// C1, S22: a 0 that concludes nothing about what it contested proves nothing before it either.
+#[test]
+fn a_replacement_that_concludes_nothing_proves_nothing() {
+    for (log_start, proves) in [(0, true), (15, false)] {
+        let mut play = Play::new();
+        play.open_gate(10);
+        let (head, contest) = contested_behind_a_head(&mut play);
+        play.zero_with_log_start(contest, 20, log_start);
+        let told = play.verdicts.get(&head);
+        assert_eq!(matches!(told, Some(Verdict::Delivered { .. })), proves, "{told:?}");
+    }
 }

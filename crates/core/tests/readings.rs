@@ -271,10 +271,11 @@ fn a_pool_gives_no_id_twice() {
 fn why_tells_of_a_wait_behind_an_open_gate() {
     let mut play = Play::new();
     play.open_gate(10);
-    let (_, first) = play.append_and_offer(MINUTE);
+    let (refused, first) = play.append_and_offer(MINUTE);
     let (behind, second) = play.append_and_offer(MINUTE);
     play.error(first, 19);
     play.wait(2_000);
+    assert_eq!(play.lane.why(Ticket(refused)), Why::Gate, "the other one's answer first");
     play.error(second, 19);
     let again = play.offer();
     play.zero(again, 11);
