@@ -453,3 +453,19 @@ fn too_large_batches_are_halved_down_to_one() {
     play.error(large, 10);
     assert_eq!(play.verdicts[&ticket], Verdict::NotDelivered(Proof::Rejected { code: 10 }));
 }
+
+/// S7: an attempt that a change of leader orphaned opens no gate, though its connection leads again.
+#[test]
+fn an_orphan_opens_no_gate_on_its_own_connection() {
+    let mut play = Play::new();
+    let (_, orphan) = play.append_and_offer(10 * MINUTE);
+    let route = play.route;
+    play.leader(Some(route + 1));
+    play.leader(Some(route));
+    play.zero(orphan, 10);
+    let (_, first) = play.append_and_offer(10 * MINUTE);
+    play.append(10 * MINUTE);
+    assert!(play.try_offer().is_none(), "nobody opened the gate");
+    play.zero(first, 11);
+    assert!(play.try_offer().is_some());
+}
