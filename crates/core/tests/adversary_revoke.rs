@@ -9,35 +9,14 @@ use std::cell::Cell;
 use candor_core::rules::{CutFacts, Honest, Rules};
 use candor_core::testing::Counted;
 use candor_core::*;
-use play::{MINUTE, Play, preset};
-
-/// What stands behind a head in doubt.
-struct Behind {
-    head: u64,
-    /// The head's first attempt, unanswered on the connection before.
-    late: AttemptId,
-    revoked: u64,
-    /// In the batch of the one that is revoked.
-    kept: u64,
-    /// Their attempt, on the connection before.
-    lost: AttemptId,
-    contest: Offer<Counted>,
-}
+use play::{Behind, MINUTE, Play, preset};
 
 /// A head that was answered 45, and a replacement under way for the batch behind it.
 fn contested_behind() -> (Play, Behind) {
     let mut play = Play::new();
     play.open_gate(10);
-    let (head, late) = play.append_and_offer(10 * MINUTE);
-    let revoked = play.join(play.now as i64, 10 * MINUTE);
-    let kept = play.join(play.now as i64, 10 * MINUTE);
-    play.flush();
-    let lost = play.offer();
-    play.next_route();
-    let asked = play.offer_again();
-    play.error(asked, 45);
-    let contest = play.contest(revoked);
-    (play, Behind { head, late, revoked, kept, lost, contest })
+    let behind = play.contest_behind_a_head();
+    (play, behind)
 }
 
 /// A record that is revoked, a pair behind it whose batch was refused, and the replacement that
@@ -46,9 +25,7 @@ fn contested_by_a_pair() -> (Play, u64, [u64; 2], Offer<Counted>) {
     let mut play = Play::new();
     play.open_gate(10);
     let (revoked, lost) = play.append_and_offer(10 * MINUTE);
-    let pair = [0, 1].map(|_| play.join(play.now as i64, 10 * MINUTE));
-    play.flush();
-    let second = play.offer();
+    let (pair, second) = play.offer_pair(10 * MINUTE);
     play.error(lost, 7);
     play.error(second, 19);
     let contest = play.contest(revoked);

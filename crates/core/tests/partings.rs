@@ -5,7 +5,7 @@
 mod play;
 
 use candor_core::*;
-use play::{MINUTE, Play};
+use play::{Behind, MINUTE, Play};
 
 /// Two records in one batch, its attempt open on the connection before, and a replacement for it
 /// that carries the second record and was lost.
@@ -19,10 +19,7 @@ struct Contested {
 fn contested() -> Contested {
     let mut play = Play::new();
     play.open_gate(10);
-    let revoked = play.join(play.now as i64, 10 * MINUTE);
-    let kept = play.join(play.now as i64, 10 * MINUTE);
-    play.flush();
-    let late = play.offer();
+    let ([revoked, kept], late) = play.offer_pair(10 * MINUTE);
     play.next_route();
     let contest = play.contest(revoked).attempt;
     Contested { play, kept, late, contest }
@@ -41,10 +38,7 @@ fn given_up_after_two_attempts(
 ) -> (Play, u64, [AttemptId; 2]) {
     let mut play = Play::new();
     play.open_gate(10);
-    let revoked = play.join(play.now as i64, 10 * MINUTE);
-    let kept = play.join(play.now as i64, 10 * MINUTE);
-    play.flush();
-    let first = play.offer();
+    let ([revoked, kept], first) = play.offer_pair(10 * MINUTE);
     if first_is_lost {
         play.lose(first);
     }
@@ -110,10 +104,7 @@ fn a_shared_record_is_refused_when_both_its_batches_are() {
 fn another_batch_that_was_given_up_speaks_for_itself_alone() {
     let mut play = Play::new();
     play.open_gate(10);
-    let revoked = play.join(play.now as i64, 10 * MINUTE);
-    let kept = play.join(play.now as i64, 10 * MINUTE);
-    play.flush();
-    let _open = play.offer();
+    let ([revoked, kept], _open) = play.offer_pair(10 * MINUTE);
     let (other, late) = play.append_and_offer(10 * MINUTE);
     play.next_route();
     let contest = play.contest(revoked);
@@ -141,15 +132,7 @@ fn an_unknown_that_nobody_heard_is_no_verdict() {
 fn a_replacement_behind_a_refused_slot_goes_on() {
     let mut play = Play::new();
     play.open_gate(10);
-    let (_, late) = play.append_and_offer(10 * MINUTE);
-    let revoked = play.join(play.now as i64, 10 * MINUTE);
-    let kept = play.join(play.now as i64, 10 * MINUTE);
-    play.flush();
-    let lost = play.offer();
-    play.next_route();
-    let asked = play.offer_again();
-    play.error(asked, 45);
-    let contest = play.contest(revoked);
+    let Behind { late, revoked, kept, lost, contest, .. } = play.contest_behind_a_head();
     assert_eq!(contest.batch.records(), [kept as u16]);
     play.lose(contest.attempt);
     play.lose(lost);
@@ -274,28 +257,14 @@ fn a_replacement_of_what_was_refused_is_no_lost_state() {
     assert!(!play.notices.contains(&Notice::StateLost), "{:?}", play.notices);
 }
 
-/// A head in doubt whose first attempt is open, and a pair behind it of which the second record is in
-/// a replacement under way.
-fn contested_behind_a_head(play: &mut Play) -> (u64, AttemptId) {
-    let (head, _open) = play.append_and_offer(10 * MINUTE);
-    let revoked = play.join(play.now as i64, 10 * MINUTE);
-    play.join(play.now as i64, 10 * MINUTE);
-    play.flush();
-    play.offer();
-    play.next_route();
-    let asked = play.offer_again();
-    play.error(asked, 45);
-    (head, play.contest(revoked).attempt)
-}
-
 /// C1, S22: a 0 that concludes nothing about what it contested proves nothing before it either.
 #[test]
 fn a_replacement_that_concludes_nothing_proves_nothing() {
     for (log_start, proves) in [(0, true), (15, false)] {
         let mut play = Play::new();
         play.open_gate(10);
-        let (head, contest) = contested_behind_a_head(&mut play);
-        play.zero_with_log_start(contest, 20, log_start);
+        let Behind { head, contest, .. } = play.contest_behind_a_head();
+        play.zero_with_log_start(contest.attempt, 20, log_start);
         let told = play.verdicts.get(&head);
         assert_eq!(matches!(told, Some(Verdict::Delivered { .. })), proves, "{told:?}");
     }

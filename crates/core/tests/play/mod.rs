@@ -19,6 +19,19 @@ pub(crate) fn preset(epoch: i16) -> Preset {
     }
 }
 
+/// What stands behind a head in doubt.
+pub(crate) struct Behind {
+    pub(crate) head: u64,
+    /// The head's first attempt, unanswered on the connection before.
+    pub(crate) late: AttemptId,
+    pub(crate) revoked: u64,
+    /// In the batch of the one that is revoked.
+    pub(crate) kept: u64,
+    /// Their attempt, on the connection before.
+    pub(crate) lost: AttemptId,
+    pub(crate) contest: Offer<Counted>,
+}
+
 /// A lane, and everything that it said.
 pub(crate) struct Play {
     pub(crate) lane: Lane<Counted>,
@@ -170,6 +183,24 @@ impl Play {
     pub(crate) fn append_and_offer(&mut self, deadline: u64) -> (u64, AttemptId) {
         let ticket = self.append(deadline);
         (ticket, self.offer())
+    }
+
+    /// A batch of two records.
+    pub(crate) fn offer_pair(&mut self, deadline: u64) -> ([u64; 2], AttemptId) {
+        let pair = [0, 1].map(|_| self.join(self.now as i64, deadline));
+        self.flush();
+        (pair, self.offer())
+    }
+
+    /// A head that was answered 45, and a replacement under way for the pair behind it.
+    pub(crate) fn contest_behind_a_head(&mut self) -> Behind {
+        let (head, late) = self.append_and_offer(10 * MINUTE);
+        let ([revoked, kept], lost) = self.offer_pair(10 * MINUTE);
+        self.next_route();
+        let asked = self.offer_again();
+        self.error(asked, 45);
+        let contest = self.contest(revoked);
+        Behind { head, late, revoked, kept, lost, contest }
     }
 
     pub(crate) fn say(&mut self, attempt: AttemptId, answer: impl Into<Answer>) {
