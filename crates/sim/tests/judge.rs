@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers may fail the test")]
 
 use candor_sim::judge::{
-    Attempt, Class, Entry, Excuse, ExcuseKind, Fact, History, LogBatch, Noticed, Observer, Reply,
-    Said, Settings, Stored, judge,
+    Attempt, Class, Entry, Fact, History, LogBatch, Noticed, Observer, Reply, Said, Settings,
+    Stored, judge,
 };
 
+#[path = "judge/forgiven.rs"]
+mod forgiven;
 #[path = "judge/forgotten.rs"]
 mod forgotten;
 #[path = "judge/stories.rs"]
@@ -411,77 +413,6 @@ fn a_replacement_must_not_open_the_way_for_what_it_contests() {
     let fact = Fact::Offered { lane: LANE, attempt: third };
     history.entries.insert(at, Entry { at: 20, fact });
     convicts(&history, Class::IllegalCut, 3);
-}
-
-#[test]
-fn losing_acknowledged_data_is_the_brokers_fault_and_may_be_excused() {
-    let mut history = good();
-    history.logs[0].batches.pop();
-    let report = judge(&history);
-    let lost: Vec<_> = report.anomalies.iter().filter(|f| f.anomaly.class == Class::Lost).collect();
-    assert_eq!(lost.len(), 2);
-    assert!(lost.iter().all(|finding| finding.to_string().ends_with("blame: broker")));
-
-    let excuse = Excuse {
-        kind: ExcuseKind::Truncation,
-        topic: 0,
-        partition: 0,
-        from: 15,
-        to: 17,
-        since: 0,
-        until: DUE,
-    };
-    history.excuses.push(excuse);
-    assert!(judge(&history).is_clean());
-    assert_eq!(judge(&history).excused.len(), 2);
-    // Of other offsets, or for another class, it is none.
-    history.excuses[0].to = 16;
-    convicts(&history, Class::Lost, 8);
-    history.excuses[0] = Excuse { kind: ExcuseKind::StateExpiry, ..excuse };
-    convicts(&history, Class::Lost, 7);
-}
-
-#[test]
-fn a_gap_in_the_log_is_forgiven_where_the_producer_told_of_it() {
-    let mut history = good();
-    batch(&mut history, 15).first = 9;
-    convicts(&history, Class::SeqGap, 7);
-    let notice = Fact::Notice { lane: LANE, notice: Noticed::StateLost };
-    history.entries.push(Entry { at: DUE, fact: notice });
-    clean(&history);
-}
-
-#[test]
-fn a_gap_is_not_forgiven_to_an_identity_that_was_over_before_its_state_was_lost() {
-    let told = |epoch: i16| {
-        let mut run = Run { history: good(), attempts: 100, now: DUE };
-        batch(&mut run.history, 15).first = 9;
-        run.fact(Fact::Intent { record: 10, lane: LANE, due: 2 * DUE });
-        run.fact(Fact::Accepted { record: 10 });
-        let first = if epoch == 0 { 7 } else { 0 };
-        run.offer(Shape { connection: 2, epoch, first, ..AT }, &[10]);
-        run.fact(Fact::Notice { lane: LANE, notice: Noticed::StateLost });
-        let found = judge(&run.history).anomalies;
-        found.iter().any(|it| it.anomaly.class == Class::SeqGap && it.anomaly.record == Some(7))
-    };
-    assert!(!told(0));
-    assert!(told(1));
-}
-
-#[test]
-fn haste_is_forgiven_to_what_is_hidden_and_to_nothing_else() {
-    let mut run = Run::new();
-    run.send(&[1, 2]);
-    let lost = run.offer(AT, &[1, 2]);
-    run.end(lost, false);
-    run.tell(&[1, 2], |_| Said::Unknown).resolve(1, Said::Unknown).resolve(2, Said::Unknown);
-    convicts(&run.history, Class::Hasty, 1);
-    let told = position(&run.history, |fact| matches!(fact, Fact::Verdict { .. }));
-    let hidden = Entry { at: run.history.entries[told].at, fact: Fact::Hidden { record: 1 } };
-    run.history.entries.insert(told, hidden);
-    convicts(&run.history, Class::Hasty, 2);
-    let hasty = judge(&run.history).anomalies.into_iter().map(|it| it.anomaly.record);
-    assert_eq!(hasty.collect::<Vec<_>>(), [Some(2)]);
 }
 
 #[test]
