@@ -693,6 +693,38 @@ fn an_alarm_needs_no_word_on_what_turned_out_refused() {
 
 /// S18: a late answer of the log that is gone tells nothing of places in the new one.
 #[test]
+fn an_alarm_needs_no_word_on_what_gave_up_its_slot_with_another() {
+    let run = |cancelled: bool| {
+        let mut run = Run::new();
+        let second = Shape { connection: 2, ..AT };
+        run.send(&[1, 2, 3]);
+        let lost = run.offer(AT, &[1]);
+        run.end(lost, false);
+        let asked = run.offer(second, &[1]);
+        run.answer(asked, Reply::of(45));
+        let between = run.offer(Shape { first: 1, ..second }, &[2]);
+        run.answer(between, Reply::of(45));
+        let behind = run.offer(Shape { first: 2, ..second }, &[3]);
+        if cancelled {
+            run.fact(Fact::Cancelled { record: 3 });
+            run.now -= 1;
+            run.tell(&[3], |_| Said::Unknown).answer(behind, Reply::of(45));
+            run.resolve(3, Said::NotDelivered);
+        } else {
+            run.answer(behind, Reply::of(45));
+        }
+        let asked = run.offer(second, &[1]);
+        run.answer(asked, Reply::of(45));
+        run.fact(Fact::Notice { lane: LANE, notice: Noticed::DataLoss });
+        run.tell(&[1], |_| Said::Unknown).resolve(1, Said::Unknown);
+        run.tell(if cancelled { &[2] } else { &[2, 3] }, |_| Said::NotDelivered);
+        run.history
+    };
+    clean(&run(true));
+    convicts(&run(false), Class::FalseAlarm, 2);
+}
+
+#[test]
 fn offsets_of_another_log_do_not_count() {
     let run = |late: bool| {
         let mut run = Run::new();

@@ -34,11 +34,15 @@ fn a_seed_is_a_world() {
     }
 }
 
-/// A first slot that is contested, written, deleted and forgotten, and written again (A3); and a lane
-/// that was idle while brokers told of other leaders, and heard of none of them.
+/// A first slot that is contested, written, deleted and forgotten, and written again (A3); a lane
+/// that was idle while brokers told of other leaders, and heard of none of them; slots that were given
+/// up with one behind them (V2); a replacement that came with the second pass; and a record that was
+/// refused in the moment in which it was given up for want of memory.
 #[test]
 fn what_once_looked_wrong_and_was_not_is_clean() {
-    for seed in [9_003_691, 9_008_085, 9_006_461] {
+    let forgotten = [9_003_691, 9_008_085, 9_006_461];
+    let alarms = [7_004_574, 7_011_439, 7_013_433, 7_003_089];
+    for seed in [&forgotten[..], &alarms, &[7_003_167]].concat() {
         let report = run_seed(seed, &Options::default());
         assert!(report.is_clean(), "{report}");
     }

@@ -308,11 +308,13 @@ struct Haste<'w, R: Rules> {
     world: &'w World<R>,
     topic: u32,
     homes: BTreeMap<u64, Lane>,
+    /// When lanes were answered last.
+    answered: BTreeMap<Lane, u64>,
 }
 
 impl<'w, R: Rules> Haste<'w, R> {
     const fn new(world: &'w World<R>, topic: u32) -> Self {
-        Self { world, topic, homes: BTreeMap::new() }
+        Self { world, topic, homes: BTreeMap::new(), answered: BTreeMap::new() }
     }
 
     /// What the judge is to hear before an entry.
@@ -320,11 +322,21 @@ impl<'w, R: Rules> Haste<'w, R> {
         if let Fact::Intent { record, lane, .. } = &entry.fact {
             self.homes.insert(*record, *lane);
         }
+        if let Fact::Answered { lane, .. } = &entry.fact {
+            self.answered.insert(*lane, entry.at);
+        }
         let Fact::Verdict { record, said } = &entry.fact else { return None };
         let lane = *self.homes.get(record)?;
         let unseen = self.is_careful() || was_recreated(self.world, self.topic) || self.is_tight();
-        let hidden =
-            *said == Said::Unknown && unseen || self.world.book.hidden.contains(&(lane, entry.at));
+        let early = match said {
+            Said::Unknown => unseen,
+            // Unknown for want of memory, and refused before anybody heard of it (D6).
+            Said::NotDelivered => {
+                self.is_tight() && self.answered.get(&lane).is_some_and(|at| *at == entry.at)
+            }
+            Said::Delivered(_) => false,
+        };
+        let hidden = early || self.world.book.hidden.contains(&(lane, entry.at));
         hidden.then_some(Entry { at: entry.at, fact: Fact::Hidden { record: *record } })
     }
 

@@ -23,21 +23,24 @@ impl Wire {
     }
 
     /// K5: a record that was not asked for in two whole passes. What gave up its slot is not asked for,
-    /// nor what stands behind it (V2): some record of it was refused and told so. Nor is a replacement
-    /// that was refused (C4).
+    /// nor what stands behind it, nor what was refused before it and gave up its own with it (V2): some
+    /// record of it was refused and told so. Nor is a replacement that was refused (C4); one in doubt may
+    /// have come with the second pass, what it contests having been asked in both.
     pub(in crate::judge) fn asked_too_seldom(&self, ledger: &Ledger) -> Option<u64> {
         let identity = self.current_identity();
         let told = |record: &u64| ledger.last_word(*record) == Some(Said::NotDelivered);
         let over = |record: &u64| told(record) || ledger.is_delivered(*record);
-        let (_, content) = (0..self.contents.len())
-            .filter(|at| self.contents[*at].1.identity == identity)
-            .take_while(|at| {
-                !(self.all_refused(*at) && self.contents[*at].1.records.iter().any(told))
-            })
+        let mine = (0..self.contents.len()).filter(|at| self.contents[*at].1.identity == identity);
+        let gave_up =
+            |at: &usize| self.all_refused(*at) && self.contents[*at].1.records.iter().any(told);
+        let end = mine.clone().find(gave_up);
+        let (_, content) = mine
+            .take_while(|at| end.is_none_or(|end| *at < end))
+            .filter(|at| end.is_none() || !self.all_refused(*at))
             .filter(|at| !(self.contents[*at].1.replacement && self.all_refused(*at)))
             .map(|at| &self.contents[at])
             .filter(|(_, content)| !content.appended && !content.records.iter().all(over))
-            .find(|(_, content)| content.asked < 2)?;
+            .find(|(_, content)| content.asked < if content.replacement { 1 } else { 2 })?;
         content.records.first().copied().filter(|_| !self.muddled)
     }
 
