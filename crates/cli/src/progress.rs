@@ -17,6 +17,19 @@ const REMIND: Duration = Duration::from_secs(10);
 /// Different notices that are remembered.
 const NOTICES: usize = 64;
 
+/// A line on a terminal, with a message: a bar of so many steps, or how long it has taken so far.
+pub(crate) fn bar(steps: Option<u64>) -> ProgressBar {
+    let template = match steps {
+        Some(_) => "{bar:30.green/black.bright} {percent:>3}% {msg}",
+        None => "{spinner} {elapsed} {msg}",
+    };
+    let bar = ProgressBar::with_draw_target(steps, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("━╸━"));
+    }
+    bar
+}
+
 /// How it goes.
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -31,16 +44,8 @@ pub(crate) struct Progress {
 impl Progress {
     /// A bar over so many bytes of input, or without an end.
     pub(crate) fn new(bytes: Option<u64>) -> Self {
-        let (template, length) = match bytes {
-            Some(_) => ("{bar:30.green/black.bright} {percent:>3}% {msg}", bytes),
-            None => ("{spinner} {elapsed} {msg}", None),
-        };
-        let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("━╸━"));
-        }
         Self {
-            bar,
+            bar: bar(bytes),
             quiet: false,
             last_heard: Instant::now(),
             told_to_wait: None,

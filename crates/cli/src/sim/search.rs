@@ -10,11 +10,11 @@ use candor_sim::search::{
     CONTROLS, Control, Course, INVERSIONS, Inversion, Report, SCOPES, Scope, Shipped, Size,
     explore, explore_wide, scope, tell,
 };
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::ending::Ending;
 use crate::output::{grouped, say};
 use crate::produce::duration;
+use crate::progress::bar;
 
 /// Go through all states that the lane can reach in a scope, whatever brokers and network do.
 ///
@@ -149,10 +149,7 @@ fn watched(
     budget: Option<Duration>,
     search: impl FnOnce() -> Report,
 ) -> (Report, bool) {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
-        bar.set_style(style);
-    }
+    let bar = bar(None);
     let begun = Instant::now();
     let (done, waits) = channel::<()>();
     let shown = &bar;

@@ -13,12 +13,13 @@ use candor_sim::judge::Class;
 use candor_sim::swarm::{
     Calm, Extent, Options, PROFILES, Row, Summary, calm, plants, profile_name, run_many_telling,
 };
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::ending::Ending;
 use crate::output::{Format, complain, count, grouped, page_target, say, say_json, write_page};
 use crate::produce::duration;
+use crate::progress::bar;
 
 /// Run the whole producer against brokers, networks and callers that do anything, in virtual time.
 ///
@@ -150,18 +151,12 @@ struct Meter {
 
 impl Meter {
     fn new(extent: Extent) -> Self {
-        let (length, template) = match extent {
-            Extent::Seeds(seeds) => {
-                (Some(seeds), "{bar:30.green/black.bright} {percent:>3}% {msg}")
-            }
-            Extent::Budget(_) => (None, "{spinner} {elapsed} {msg}"),
+        let seeds = match extent {
+            Extent::Seeds(seeds) => Some(seeds),
+            Extent::Budget(_) => None,
         };
-        let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("━╸━"));
-        }
         let now = Instant::now();
-        Self { bar, began: now, drawn: Mutex::new(now) }
+        Self { bar: bar(seeds), began: now, drawn: Mutex::new(now) }
     }
 
     fn show(&self, seeds: u64, failed: u64) {
