@@ -7,9 +7,10 @@ mod support;
 
 use core::time::Duration;
 
+use candor_core::rules::Honest;
 use candor_core::{Instant, Proof, Verdict};
 use candor_proto::{Config, Input, Misuse, Record, WhyRefused};
-use support::{Cluster, START, Script, World, config, ms};
+use support::{Cluster, START, Script, World, config, ms, scenarios};
 
 /// A world whose only connection is to its only broker.
 fn alone() -> World {
@@ -309,14 +310,5 @@ fn nobody_greets_at_an_address_that_is_no_longer_right() {
 /// L3: a broker that names a newer leader with each refusal, itself, is followed once without a wait.
 #[test]
 fn a_broker_that_makes_up_leader_epochs_makes_no_busy_loop() {
-    let mut world: World = World::warm(&config(), Cluster::new(1, 1));
-    world.cluster.script = (1..1_000).map(|epoch| Script::Moved(1, epoch)).collect();
-    let ticket = world.say("a");
-    world.settle();
-    assert!(world.cluster.seen.len() <= 2, "{} requests in no time", world.cluster.seen.len());
-    world.run(ms(10_000));
-    assert!(world.cluster.seen.len() < 200, "{} requests in ten seconds", world.cluster.seen.len());
-    world.cluster.script.clear();
-    world.run_until_told(&[ticket]);
-    world.assert_offset(ticket, 1);
+    scenarios::hints_make_no_busy_loop::<Honest>();
 }

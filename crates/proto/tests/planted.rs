@@ -8,7 +8,7 @@ mod support;
 use std::cell::Cell;
 use std::panic::catch_unwind;
 
-use candor_core::rules::{Honest, Rules};
+use candor_core::rules::{Honest, LeaderWord, Rules};
 use candor_core::{Instant, LeaderEpoch, NeverReason, Resolution, Span, Verdict, Why};
 use candor_proto::{Fault, Input, Record, Waiting};
 use support::{Cluster, Script, World, config, ms, scenarios};
@@ -64,7 +64,7 @@ decisions! {
     fn request_expires(asked: Instant, timeout: Span) -> Instant;
     fn end_is_failure(open: usize, up_for: Span, longest: Span) -> bool;
     fn backoff(failures: u32, base: Span, max: Span) -> Span;
-    fn follows_hint(highest: LeaderEpoch, hinted: LeaderEpoch) -> bool;
+    fn follows_hint(highest: LeaderEpoch, hinted: LeaderEpoch, last: LeaderWord) -> bool;
     fn follows_leader(highest: LeaderEpoch, offered: LeaderEpoch) -> bool;
     fn two_answers_count(differ: bool, apart: Span, age: Span) -> bool;
     fn insistence(others_failed_since: bool, longest_backoff: Span, age: Span) -> Span;
@@ -145,8 +145,14 @@ plants! {
     }
     /// A leader hint is followed at the same and at an older epoch.
     StaleHintLeads breaks older_hints_are_not_followed {
-        fn follows_hint(_: LeaderEpoch, _: LeaderEpoch) -> bool {
-            true
+        fn follows_hint(_: LeaderEpoch, _: LeaderEpoch, last: LeaderWord) -> bool {
+            last == LeaderWord::Metadata
+        }
+    }
+    /// A newer leader hint is followed each time, without metadata in between.
+    EachHintLeads breaks hints_make_no_busy_loop {
+        fn follows_hint(highest: LeaderEpoch, hinted: LeaderEpoch, _: LeaderWord) -> bool {
+            hinted > highest
         }
     }
     /// A leader with a lower epoch is followed at once.
@@ -332,6 +338,11 @@ fn older_hints_are_not_followed() {
     world.run(ms(5_000));
     world.assert_offset(ticket, 1);
     assert!(world.cluster.seen.iter().all(|seen| seen.node == 1));
+}
+
+/// L3, S21.
+fn hints_make_no_busy_loop() {
+    scenarios::hints_make_no_busy_loop::<Bent>();
 }
 
 /// S21: the broker that was the leader says that an older leader is one again.

@@ -185,6 +185,22 @@ pub enum LeaderChange {
     Epoch,
 }
 
+/// Who had the last word on the leader of a partition. Asked by
+/// [`Rules::follows_hint`](super::Rules::follows_hint).
+///
+/// ```
+/// use candor_core::{LeaderEpoch, rules::{Honest, LeaderWord, Rules}};
+/// let newer = |last| Honest::follows_hint(LeaderEpoch(4), LeaderEpoch(5), last);
+/// assert!(newer(LeaderWord::Metadata) && !newer(LeaderWord::Hint));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LeaderWord {
+    /// Metadata; or nobody so far.
+    Metadata,
+    /// A hint in a Produce answer (KIP-951), and no metadata was heard since it was followed.
+    Hint,
+}
+
 /// Which identity follows the one in use.
 ///
 /// ```

@@ -497,10 +497,15 @@ pub trait Rules: Clone + Copy + Debug + PartialEq + Eq + 'static {
         !same_id
     }
 
-    /// S21: whether the leader that a Produce answer hints at (KIP-951) is followed. It stands
-    /// beside an error, from a broker that leads no more: the same epoch tells nothing new.
-    fn follows_hint(highest: LeaderEpoch, hinted: LeaderEpoch) -> bool {
-        hinted > highest
+    /// L3, S21: whether the leader that a Produce answer hints at (KIP-951) is followed. It stands
+    /// beside an error, from a broker that leads no more: the same epoch tells nothing new. One
+    /// hint after the other is not followed: each allows a retry without a wait, and who makes them
+    /// up has 2^31 epochs.
+    fn follows_hint(highest: LeaderEpoch, hinted: LeaderEpoch, last: LeaderWord) -> bool {
+        match last {
+            LeaderWord::Metadata => hinted > highest,
+            LeaderWord::Hint => false,
+        }
     }
 
     /// S21, K5: whether two answers that agree count as two: if brokers gave them that are known to

@@ -1,6 +1,8 @@
 //! Rules 2: sequences, gate, identities.
 
-use candor_core::rules::{GateFacts, Honest, LeaderChange, Mark, NextIdentity, Rules, StopCause};
+use candor_core::rules::{
+    GateFacts, Honest, LeaderChange, LeaderWord, Mark, NextIdentity, Rules, StopCause,
+};
 use candor_core::{LeaderEpoch, ProducerEpoch, Sequence};
 
 use crate::{answers, yes};
@@ -116,8 +118,9 @@ fn leaders_are_followed_forward() {
     let at = LeaderEpoch;
     let followed = [3, 4, 5].map(|offered| Honest::follows_leader(at(4), at(offered)));
     assert_eq!(followed, [false, true, true]);
-    let hinted = [3, 4, 5].map(|offered| Honest::follows_hint(at(4), at(offered)));
-    assert_eq!(hinted, [false, false, true]);
+    let hinted = |last| [3, 4, 5].map(|offered| Honest::follows_hint(at(4), at(offered), last));
+    assert_eq!(hinted(LeaderWord::Metadata), [false, false, true]);
+    assert_eq!(hinted(LeaderWord::Hint), [false; 3], "metadata has the word first");
     let at_once = [3, 4, 5].map(|offered| Honest::retries_at_once(at(4), at(offered)));
     assert_eq!(at_once, [false, false, true]);
 }

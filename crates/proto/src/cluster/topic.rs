@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use candor_core::rules::Rules;
+use candor_core::rules::{LeaderWord, Rules};
 use candor_core::{Instant, LeaderEpoch, Span};
 use candor_wire::{NodeId, TopicId};
 
@@ -70,8 +70,7 @@ struct Question {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Partition {
     followed: Told,
-    /// A hint is followed, and no metadata was heard since.
-    hinted: bool,
+    last: LeaderWord,
     doubt: Option<Box<Doubt>>,
 }
 
@@ -100,7 +99,7 @@ pub(crate) enum Heard {
 impl Partition {
     const fn new() -> Self {
         let followed = Told { leader: None, epoch: LeaderEpoch::UNKNOWN };
-        Self { followed, hinted: false, doubt: None }
+        Self { followed, last: LeaderWord::Metadata, doubt: None }
     }
 
     /// The leader that is followed, and its epoch.
@@ -125,33 +124,30 @@ impl Partition {
         });
     }
 
-    /// A leader hint of a Produce response (KIP-951): followed only if it is newer. S21. One after the
-    /// other is not: each is a retry without a wait, and who makes them up has 2^31 epochs (L3).
+    /// A leader hint of a Produce response (KIP-951). L3, S21.
     fn hint<R: Rules>(&mut self, told: Told) -> bool {
-        if !R::follows_hint(self.followed.epoch, told.epoch) || told.leader.is_none() || self.hinted
-        {
+        if told.leader.is_none() || !R::follows_hint(self.followed.epoch, told.epoch, self.last) {
             return false;
         }
-        self.follow(told);
-        self.hinted = true;
+        self.follow(told, LeaderWord::Hint);
         true
     }
 
     /// A metadata answer.
     fn hear<R: Rules>(&mut self, told: Told, by: Source, rule: Agreement) -> Heard {
-        self.hinted = false;
+        self.last = LeaderWord::Metadata;
         if told == self.followed {
             self.forget_older();
             return self.answer::<R>(by, rule);
         }
         if R::follows_leader(self.followed.epoch, told.epoch) {
-            self.follow(told);
+            self.follow(told, LeaderWord::Metadata);
             return Heard::Changed;
         }
         match self.doubt.as_ref().and_then(|doubt| doubt.older) {
             Some(once) if once.told == told => match once.by.and::<R>(by, rule.age) {
                 Together::Two => {
-                    self.follow(told);
+                    self.follow(told, LeaderWord::Metadata);
                     return Heard::Changed;
                 }
                 Together::One => return Heard::Waiting,
@@ -163,8 +159,8 @@ impl Partition {
         Heard::AskAnother
     }
 
-    fn follow(&mut self, told: Told) {
-        *self = Self { followed: told, hinted: false, doubt: None };
+    fn follow(&mut self, told: Told, by: LeaderWord) {
+        *self = Self { followed: told, last: by, doubt: None };
     }
 
     /// The lane's question, and an answer that names the leader it has.

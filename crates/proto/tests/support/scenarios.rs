@@ -21,6 +21,20 @@ pub fn two_brokers_are_two<R: Rules>() {
     assert!(world.now < START + ms(2_000), "{:?}", world.now.since(START));
 }
 
+/// L3, S21: a broker refuses with 6 and names itself, one leader epoch newer each time.
+pub fn hints_make_no_busy_loop<R: Rules>() {
+    let mut world = World::<R>::warm(&config(), Cluster::new(1, 1));
+    world.cluster.script = (1..1_000).map(|epoch| Script::Moved(1, epoch)).collect();
+    let ticket = world.say("a");
+    world.settle();
+    assert!(world.cluster.seen.len() <= 2, "{} requests in no time", world.cluster.seen.len());
+    world.run(ms(10_000));
+    assert!(world.cluster.seen.len() < 200, "{} requests in ten seconds", world.cluster.seen.len());
+    world.cluster.script.clear();
+    world.run_until_told(&[ticket]);
+    world.assert_offset(ticket, 1);
+}
+
 /// L7: a partition whose request was lost twice goes alone, until something is answered.
 pub fn who_is_lost_twice_goes_alone<R: Rules>() {
     let hurried = config()

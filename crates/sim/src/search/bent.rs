@@ -5,8 +5,8 @@ use std::cell::Cell;
 
 use candor_core::rules::{
     AfterPass, AfterReplacement, Class, ConclusionFacts, CutFacts, DoubtFacts, DuplicateFacts,
-    DuplicateMeans, Fate, GateFacts, GivenUpEnd, Honest, LeaderChange, Loss, LossFacts, Mark,
-    MemoryFacts, NextIdentity, OffsetFacts, ProofFacts, RevokeFacts, Rules, SettledAs, Stage,
+    DuplicateMeans, Fate, GateFacts, GivenUpEnd, Honest, LeaderChange, LeaderWord, Loss, LossFacts,
+    Mark, MemoryFacts, NextIdentity, OffsetFacts, ProofFacts, RevokeFacts, Rules, SettledAs, Stage,
     Standing, StopCause,
 };
 use candor_core::verdict::Proof;
@@ -113,7 +113,7 @@ decisions! {
     fn may_repeat_in_request() -> bool;
     fn goes_alone(losses: u32) -> bool;
     fn is_another_topic(same: bool) -> bool;
-    fn follows_hint(highest: LeaderEpoch, hinted: LeaderEpoch) -> bool;
+    fn follows_hint(highest: LeaderEpoch, hinted: LeaderEpoch, last: LeaderWord) -> bool;
     fn two_answers_count(differ: bool, apart: Span, age: Span) -> bool;
     fn insistence(others_failed_since: bool, longest: Span, age: Span) -> Span;
     fn answer_belongs(asked: i32, answered: i32) -> bool;

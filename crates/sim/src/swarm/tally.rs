@@ -8,9 +8,9 @@ use std::marker::PhantomData;
 
 use candor_core::rules::{
     AfterPass, AfterReplacement, Class, ConclusionFacts, CutFacts, DoubtFacts, DuplicateFacts,
-    DuplicateMeans, Fate, GateFacts, GivenUpEnd, LeaderChange, Loss, LossFacts, Mark, MemoryFacts,
-    NextIdentity, OffsetFacts, ProofFacts, RevokeFacts, Rules, SettledAs, Stage, Standing,
-    StopCause,
+    DuplicateMeans, Fate, GateFacts, GivenUpEnd, LeaderChange, LeaderWord, Loss, LossFacts, Mark,
+    MemoryFacts, NextIdentity, OffsetFacts, ProofFacts, RevokeFacts, Rules, SettledAs, Stage,
+    Standing, StopCause,
 };
 use candor_core::{
     HandedOver, Instant, LeaderEpoch, Offset, PartitionResponse, ProducerEpoch, Proof, Sequence,
@@ -388,8 +388,8 @@ impl<R: Rules> Rules for Counting<R> {
         R::is_another_topic(same_id)
     }
 
-    fn follows_hint(highest: LeaderEpoch, hinted: LeaderEpoch) -> bool {
-        R::follows_hint(highest, hinted)
+    fn follows_hint(highest: LeaderEpoch, hinted: LeaderEpoch, last: LeaderWord) -> bool {
+        R::follows_hint(highest, hinted, last)
     }
 
     fn insistence(others_failed_since: bool, longest_backoff: Span, age: Span) -> Span {
