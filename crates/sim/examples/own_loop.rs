@@ -180,6 +180,13 @@ fn main() {
 
 #[cfg(test)]
 mod tests {
+    use core::time::Duration;
+
+    use candor_sim::broker::Profile;
+    use candor_sim::serve::{Effect, Fault};
+    use candor_sim::strategies::{Call, Regret, Wish};
+    use proptest::strategy::{Strategy, ValueTree};
+
     use super::*;
 
     #[test]
@@ -198,5 +205,62 @@ mod tests {
         assert!(plan.wishes.len() <= 2, "{plan:?}");
         assert_eq!(plan.broker_faults.len() + plan.wire_faults.len(), 1, "{plan:?}");
         assert!(run(&plan, Bug::None).is_clean(), "{plan:?}");
+    }
+
+    /// Record 1 is revoked while nobody knows what became of it, with two more records behind it.
+    fn revoked(effect: Effect) -> Plan {
+        let wish = |after_ms, regret| Wish {
+            after_ms,
+            partition: 0,
+            bytes: 10,
+            deadline_ms: 30_000,
+            regret,
+        };
+        let revoke = Regret { after_ms: 20, call: Call::Revoke };
+        Plan {
+            profile: Profile::V4_4,
+            config: candor_proto::Config::new(["broker-1:9092"])
+                .linger(Duration::ZERO)
+                .max_in_flight(1)
+                .request_timeout(Duration::from_millis(300)),
+            wishes: vec![wish(0, None), wish(50, Some(revoke)), wish(1, None), wish(0, None)],
+            broker_faults: vec![Fault::on_produce(2, effect)],
+            wire_faults: vec![],
+        }
+    }
+
+    #[test]
+    fn who_revokes_is_told_whether_others_took_the_place() {
+        for (effect, word) in [
+            (Effect::CutRequest(40), "record 1 is resolved: NotDelivered(SlotTaken)"),
+            (Effect::CutReply(0), "record 1 is resolved: Delivered"),
+        ] {
+            let report = run(&revoked(effect), Bug::None);
+            assert!(report.is_clean(), "{report}");
+            assert!(report.to_string().contains(word), "{report}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_a_revoked_record_is_judged() {
+        let report = run(&revoked(Effect::CutReply(0)), Bug::ForgetsWhatItWrote).to_string();
+        assert!(report.contains("GHOST of record 1"), "{report}");
+    }
+
+    #[test]
+    fn plans_have_callers_that_change_their_mind() {
+        let mut runner = TestRunner::deterministic();
+        let mut said = BTreeMap::new();
+        for _ in 0..1_500 {
+            let plan = plans().new_tree(&mut runner).expect("a plan").current();
+            let report = run(&plan, Bug::None);
+            assert!(report.is_clean(), "{plan:?}\n{report}");
+            for word in [": Cancel", ": Revoke", ": Abandon", "SlotTaken"] {
+                let so_often = report.story.iter().filter(|line| line.contains(word)).count();
+                *said.entry(word).or_insert(0) += so_often;
+            }
+        }
+        println!("{said:?}");
+        assert!(said.values().all(|times| *times > 0), "{said:?}");
     }
 }

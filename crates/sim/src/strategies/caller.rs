@@ -6,7 +6,7 @@ use bytes::Bytes;
 use candor_core::Ticket;
 use candor_proto::{Notice, Output, Producer, Record, Settlement};
 
-use super::plan::{TOPIC, Wish};
+use super::plan::{Call, Regret, TOPIC, Wish};
 use super::sockets::Sockets;
 use super::{PARTITIONS, harness::instant};
 use crate::judge::{Entry, Fact, History, Lane, Log, LogBatch, LogIs, Said, Settings, Stored};
@@ -26,6 +26,8 @@ pub(super) struct Caller {
     tickets: BTreeMap<Ticket, u64>,
     untold: BTreeSet<u64>,
     unresolved: BTreeSet<u64>,
+    /// By when, and by record.
+    regrets: BTreeMap<(u64, u64), (Ticket, Lane, Call)>,
     pub(super) closed: bool,
     pub(super) now: u64,
     pub(super) story: Vec<(u64, String)>,
@@ -66,11 +68,57 @@ impl Caller {
             Ok(ticket) => {
                 self.fact(Fact::Accepted { record: number });
                 self.tickets.insert(ticket, number);
+                if let Some(Regret { after_ms, call }) = wish.regret {
+                    let at = self.now + after_ms * 1_000;
+                    self.regrets.insert((at, number), (ticket, lane, call));
+                }
                 self.untold.insert(number);
             }
             Err(refused) => {
                 self.fact(Fact::Refused { record: number });
                 self.tell(format!("record {number} is refused: {refused:?}"));
+            }
+        }
+    }
+
+    /// When the caller next changes its mind.
+    pub(super) fn next_regret(&self) -> Option<u64> {
+        self.regrets.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Changes its mind where that is due and the record has not had its last word.
+    pub(super) fn regret(&mut self, producer: &mut Producer) {
+        while let Some(first) = self.regrets.first_entry() {
+            if first.key().0 > self.now {
+                return;
+            }
+            let ((_, record), (ticket, lane, call)) = first.remove_entry();
+            if self.untold.contains(&record) || self.unresolved.contains(&record) {
+                self.tell(format!("record {record}: {call:?}"));
+                self.call(producer, (record, ticket), lane, call);
+            }
+        }
+    }
+
+    fn call(&mut self, producer: &mut Producer, of: (u64, Ticket), lane: Lane, call: Call) {
+        let now = instant(self.now);
+        let (record, ticket) = of;
+        if self.untold.contains(&record) && call != Call::Abandon {
+            // After either its verdict is due.
+            self.fact(Fact::Cancelled { record });
+        }
+        match call {
+            Call::Cancel => producer.cancel(now, ticket),
+            Call::Revoke => {
+                if let Err(ended) = producer.revoke(now, ticket) {
+                    self.tell(ended.to_string());
+                }
+            }
+            Call::Abandon => {
+                self.fact(Fact::Abandoned { lane });
+                if let Err(unused) = producer.abandon(now, TOPIC, lane.partition) {
+                    self.tell(unused.to_string());
+                }
             }
         }
     }

@@ -173,6 +173,7 @@ impl<'p> Harness<'p> {
                 self.caller.send(producer, wish);
                 patience = patience.max(self.now + wish.deadline_ms * 1_000 + PATIENCE);
             }
+            self.caller.regret(producer);
             let (sockets, caller) = (&mut self.sockets, &mut self.caller);
             event_loop.turn(&mut Turn { producer, sockets, now: instant(self.now), caller });
             self.sockets.flow();
@@ -193,7 +194,8 @@ impl<'p> Harness<'p> {
                 return self.caller.complaints.push("the producer is never closed".to_owned());
             }
             let wish = wishes.peek().map(|wish| next + wish.after_ms * 1_000);
-            let waits = [wish, closes.or(Some(patience)), self.sockets.deadline()];
+            let regret = self.caller.next_regret();
+            let waits = [wish, regret, closes.or(Some(patience)), self.sockets.deadline()];
             let producer = producer.deadline().map(|deadline| deadline.at.as_micros());
             let wake = waits.into_iter().chain([producer]).flatten().min();
             // What is overdue although the loop had its turn is no reason to stand still.

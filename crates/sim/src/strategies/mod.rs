@@ -1,7 +1,8 @@
 //! For users who verify a loop of their own over `candor_proto`, with proptest and without sockets:
-//! strategies for records, configurations, broker profiles, faults of brokers and of networks, and
-//! whole plans of a run; and a [`Harness`] that runs a loop by a plan, in virtual time, against the
-//! model brokers, and has the judge compare what was said with what the log holds.
+//! strategies for records, callers that change their mind, configurations, broker profiles, faults of
+//! brokers and of networks, and whole plans of a run; and a [`Harness`] that runs a loop by a plan,
+//! in virtual time, against the model brokers, and has the judge compare what was said with what the
+//! log holds.
 //!
 //! Everything shrinks to less: fewer records, fewer faults, the newest broker. A worked example is
 //! `examples/own_loop.rs`; a guide is `docs/proptest.md`. [`lanes`] has schedules for those who drive
@@ -26,7 +27,7 @@ mod plan;
 mod sockets;
 
 pub use harness::{EventLoop, Harness, Report, Turn};
-pub use plan::{PARTITIONS, Plan, TOPIC, Wire, WireFault, Wish};
+pub use plan::{Call, PARTITIONS, Plan, Regret, TOPIC, Wire, WireFault, Wish};
 pub use sockets::{Sockets, Status};
 
 use core::time::Duration;
@@ -112,14 +113,34 @@ pub fn records(topic: &str) -> impl Strategy<Value = Record<'static>> + use<> {
 /// ```
 pub fn wishes() -> impl Strategy<Value = Wish> {
     let deadline = select(vec![2_000, 20, 200, 30_000]);
-    (0..40_u64, 0..PARTITIONS, select(vec![0, 10, 500]), deadline).prop_map(
-        |(after_ms, partition, bytes, deadline_ms)| Wish {
+    let regret = option::weighted(0.3, regrets());
+    (0..40_u64, 0..PARTITIONS, select(vec![0, 10, 500]), deadline, regret).prop_map(
+        |(after_ms, partition, bytes, deadline_ms, regret)| Wish {
             after_ms,
             partition,
             bytes,
             deadline_ms,
+            regret,
         },
     )
+}
+
+/// The caller changes its mind, at once or as late as after a request timeout: mostly it revokes,
+/// so that other records are offered in the record's place (rules C).
+///
+/// ```
+/// use candor_sim::strategies::regrets;
+/// use proptest::prelude::*;
+/// proptest!(|(regret in regrets())| prop_assert!(regret.after_ms < 2_000));
+/// ```
+pub fn regrets() -> impl Strategy<Value = Regret> {
+    let call = prop_oneof![
+        1 => Just(Call::Cancel),
+        4 => Just(Call::Revoke),
+        1 => Just(Call::Abandon),
+    ];
+    let after = prop_oneof![2 => 0..60_u64, 1 => 0..2_000_u64];
+    (after, call).prop_map(|(after_ms, call)| Regret { after_ms, call })
 }
 
 /// A fault of a broker: of those that leave the promise intact (assumptions A1 to A5), each at one
@@ -157,7 +178,7 @@ fn effects() -> impl Strategy<Value = Effect> {
     ];
     prop_oneof![
         3 => (0..60_usize).prop_map(Effect::CutReply),
-        1 => (0..200_usize).prop_map(Effect::CutRequest),
+        3 => (0..200_usize).prop_map(Effect::CutRequest),
         1 => (1..800_i32).prop_map(Effect::Throttle),
         2 => (1_000..5_000_000_u64).prop_map(|us| Effect::HoldReply(Release::Elapsed(us))),
         2 => prop_oneof![refused, doubtful].prop_map(|(code, at)| Effect::Answer { code, at }),

@@ -20,7 +20,7 @@ pub(super) const BOOTSTRAP: &str = "broker-1:9092";
 ///
 /// ```
 /// use candor_sim::strategies::Wish;
-/// let soon = Wish { after_ms: 0, partition: 0, bytes: 0, deadline_ms: 2_000 };
+/// let soon = Wish { after_ms: 0, partition: 0, bytes: 0, deadline_ms: 2_000, regret: None };
 /// assert!(soon.deadline_ms > 0);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,39 @@ pub struct Wish {
     pub bytes: usize,
     /// How long it may take to be told what became of it, in milliseconds.
     pub deadline_ms: u64,
+    /// Whether the caller changes its mind.
+    pub regret: Option<Regret>,
+}
+
+/// The caller changes its mind about a record that it sent.
+///
+/// ```
+/// use candor_sim::strategies::{Call, Regret};
+/// let never_mind = Regret { after_ms: 5, call: Call::Revoke };
+/// assert_ne!(never_mind.call, Call::Cancel);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Regret {
+    /// So many milliseconds after it was sent.
+    pub after_ms: u64,
+    /// What it does then.
+    pub call: Call,
+}
+
+/// What a caller that changes its mind says to the producer.
+///
+/// ```
+/// use candor_sim::strategies::Call;
+/// assert_ne!(Call::Revoke, Call::Abandon);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// It waits no longer for the record's verdict: `Producer::cancel` (D4).
+    Cancel,
+    /// The record shall never be written, or be known to be: `Producer::revoke` (C).
+    Revoke,
+    /// What is in doubt on the record's partition is given up: `Producer::abandon` (L4).
+    Abandon,
 }
 
 /// What is wrong with a connection.
@@ -79,7 +112,7 @@ pub struct WireFault {
 /// let plan = Plan {
 ///     profile: Profile::V4_4,
 ///     config: Config::new(["broker-1:9092"]),
-///     wishes: vec![Wish { after_ms: 0, partition: 0, bytes: 0, deadline_ms: 2_000 }],
+///     wishes: vec![Wish { after_ms: 0, partition: 0, bytes: 0, deadline_ms: 2_000, regret: None }],
 ///     broker_faults: vec![],
 ///     wire_faults: vec![],
 /// };
