@@ -74,6 +74,26 @@ fn what_was_told_not_delivered_is_not_offered_again() {
     assert_eq!(play.try_offer().unwrap().batch.records(), [long as u16]);
 }
 
+/// C4, L3: on another connection to the leader that refused it a contest starts over, but no sooner
+/// than any other attempt; a newer leader is asked at once.
+#[test]
+fn a_contest_that_starts_over_keeps_its_backoff() {
+    for newer in [false, true] {
+        let mut play = Play::new();
+        play.open_gate(10);
+        let ([revoked, _], lost) = play.offer_pair(10 * MINUTE);
+        play.error(lost, 7);
+        let contest = play.contest(revoked);
+        play.error(contest.attempt, 45);
+        play.epoch += i32::from(newer);
+        play.next_route();
+        let at_once = play.try_offer();
+        assert_eq!(at_once.is_some_and(|offer| offer.replacement), newer);
+        play.wait(2_000);
+        assert_eq!(play.try_offer().is_some_and(|offer| offer.replacement), !newer);
+    }
+}
+
 /// L5: a record that a replacement carries has no verdict only because its own batch speaks for
 /// it: it is no reported `Unknown`, and nobody is to be shed for it.
 #[test]

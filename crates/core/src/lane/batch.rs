@@ -48,8 +48,15 @@ pub(super) enum Wish {
     Settle,
     /// Where its turn comes to be resent, a replacement goes in its place.
     Contest,
-    /// A replacement was refused at this leader: the batch itself is asked (C4).
-    Contested,
+    /// A replacement was refused at this leader: the batch itself is asked (C4). None goes in its place
+    /// again before this time, unless the leader is newer (L3).
+    Contested { not_before: Instant },
+}
+
+impl Wish {
+    pub(super) const fn is_contested(self) -> bool {
+        matches!(self, Self::Contested { .. })
+    }
 }
 
 /// How large a batch became.

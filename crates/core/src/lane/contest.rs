@@ -229,7 +229,9 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     /// C4: a definite code for the replacement.
     pub(super) fn replacement_refused(&mut self, attempt: &Attempt, class: Class) {
         let Some((position, replacement)) = self.span.replacement() else { return };
-        let (target, permanent) = (replacement.target, replacement.batch.permanent.is_some());
+        let Replacement { batch, target } = replacement;
+        let (target, permanent) = (*target, batch.permanent.is_some());
+        let not_before = batch.retry.not_before;
         if attempt.position != position {
             return;
         }
@@ -237,7 +239,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             AfterReplacement::AskAgain => {}
             AfterReplacement::AskContested => {
                 if let Some(batch) = self.span.batch_mut(target) {
-                    batch.wish = Wish::Contested;
+                    batch.wish = Wish::Contested { not_before };
                 }
             }
         }
@@ -253,7 +255,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if !R::replacement_not_written(batch.standing::<R>(), open, contested.is_none()) {
             return;
         }
-        let asked_itself = contested.is_none_or(|batch| batch.wish == Wish::Contested);
+        let asked_itself = contested.is_none_or(|batch| batch.wish.is_contested());
         if asked_itself || self.is_out_of_date(replacement) {
             let refused = batch.standing::<R>() == Standing::Refused;
             self.dissolve(if refused { Past::Refused } else { Past::SlotTaken });

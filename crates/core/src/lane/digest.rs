@@ -9,7 +9,7 @@ use crate::rules::{Mark, Rules, SettledAs, Stage};
 use crate::time::{Instant, Span};
 
 use super::attempt::{Attempt, Passage};
-use super::batch::{SealedBatch, SequencedBatch};
+use super::batch::{SealedBatch, SequencedBatch, Wish};
 use super::gate::{Confirmation, Gate};
 use super::given_up::Rival;
 use super::memory::offset_word;
@@ -251,7 +251,11 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
             Mark::UnknownProducer => 2,
             Mark::Refused { behind_out_of_order } => 3 + u64::from(behind_out_of_order),
         });
-        self.word(batch.wish as u64);
+        self.word(match batch.wish {
+            Wish::Settle => 0,
+            Wish::Contest => 1,
+            Wish::Contested { not_before } => 2 + ahead(not_before),
+        });
         if let Some(refusal) = &batch.permanent {
             self.word(refusal.code as u64 + 100);
             self.word(u64::from(refusal.in_a_row.min(3)));

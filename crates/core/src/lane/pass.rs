@@ -63,7 +63,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if R::orphans(change) {
             self.attempts.orphan_all();
         }
-        self.contest_anew();
+        self.contest_anew(at_once);
         self.start_pass(Stage::First);
     }
 
@@ -102,7 +102,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     /// L4: a stuck head that no later 0 proved is contested, else abandoned, else asked again.
     fn leave_stuck(&mut self, now: Instant) {
         let stuck = self.asked_batches().find(|(_, batch)| match batch.mark {
-            Mark::Refused { .. } => batch.wish != Wish::Contested,
+            Mark::Refused { .. } => !batch.wish.is_contested(),
             Mark::Unasked | Mark::OutOfOrder | Mark::UnknownProducer => false,
         });
         let stuck = stuck.map(|(position, _)| position).filter(|p| self.may_contest(now, *p));
@@ -111,15 +111,19 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         } else if self.may_abandon_stuck(now) {
             return self.abandon(now, NeverReason::Refused);
         } else {
-            self.contest_anew();
+            self.contest_anew(false);
         }
         self.start_pass(Stage::First);
     }
 
-    /// C4: at another leader, or after all was refused, contests start over.
-    fn contest_anew(&mut self) {
-        for batch in self.span.unsettled_mut().filter(|batch| batch.wish == Wish::Contested) {
+    /// C4: at another leader, or after all was refused, contests start over; L3: as any other attempt.
+    fn contest_anew(&mut self, at_once: bool) {
+        for batch in self.span.unsettled_mut() {
+            let Wish::Contested { not_before } = batch.wish else { continue };
             batch.wish = Wish::Contest;
+            if !at_once {
+                batch.retry.not_before = batch.retry.not_before.max(not_before);
+            }
         }
     }
 
