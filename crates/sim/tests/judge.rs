@@ -110,6 +110,7 @@ fn edits_of_the_log() {
             producer_id: 4000,
             epoch: 0,
             first: 7,
+            max_timestamp: None,
             records: vec![Stored::Ours(5)],
         });
     });

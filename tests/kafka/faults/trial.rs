@@ -50,6 +50,7 @@ impl Trial {
             settings: Settings { slack: micros(SLACK), wire: false, ..Settings::default() },
             entries: std::mem::take(&mut book.entries),
             logs,
+            read_at: 0,
             excuses: std::mem::take(&mut book.excuses),
             closed: true,
         };
@@ -224,7 +225,8 @@ fn read_batches(dump: &str, topic: u32, records: &mut Records) -> Result<Vec<Log
             bail!("no consumer saw all of the batch {line} (topic {topic})");
         };
         let (epoch, first) = (i16::try_from(epoch)?, i32::try_from(first)?);
-        let batch = LogBatch { base_offset, producer_id, epoch, first, records };
+        let max_timestamp = None;
+        let batch = LogBatch { base_offset, producer_id, epoch, first, max_timestamp, records };
         match logs.iter_mut().find(|log| log.partition == partition) {
             Some(log) => log.batches.push(batch),
             None => logs.push(Log { topic, partition, batches: vec![batch] }),

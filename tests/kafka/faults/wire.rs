@@ -400,6 +400,7 @@ pub(super) mod tests {
             producer_id: 4_000,
             epoch: 0,
             first,
+            max_timestamp: None,
             records: vec![Stored::Ours(1)],
         };
         let log = |first| [Log { topic: 2, partition: 0, batches: vec![batch(first)] }];

@@ -48,6 +48,7 @@ impl Trial {
             settings: Settings { slack: SLACK, wire: false, ..Settings::default() },
             entries: diary.entries(),
             logs,
+            read_at: 0,
             excuses: Vec::new(),
             closed: true,
         };

@@ -7,22 +7,23 @@
 //!   nobody can know better: a log start is compared with what was acknowledged, and nothing was;
 //! - likewise the other one of two contents of a contested slot, behind which it then stands.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use super::conditions::{sequence_after, sequence_follows};
 use super::history::{Entry, Excuse, ExcuseKind, Fact, History, Lane, Log, LogBatch, Stored};
+use super::observer::micros;
 
 /// Which batch it is: topic and partition, producer id and epoch, first sequence, how many records.
 type Name = ((u32, i32), (i64, i16), i32, usize);
 
-/// When a batch was offered and first acknowledged, as places in the ledger, and what it is stamped
-/// with.
+/// When a batch was offered and first acknowledged, as places in the ledger.
 #[derive(Clone, Copy, Debug)]
 struct Offers {
     lane: Lane,
     first: usize,
     last: usize,
     acknowledged: Option<usize>,
-    max_timestamp: i64,
 }
 
 /// What a broker knew of a producer when it appended its next batch.
@@ -49,9 +50,8 @@ fn offers(history: &History) -> BTreeMap<Name, Offers> {
             let (partition, epoch) =
                 ((lane.topic, lane.partition), (attempt.producer_id, attempt.epoch));
             let name = (partition, epoch, attempt.first, attempt.records.len());
-            let max_timestamp = attempt.max_timestamp;
             let (lane, first, acknowledged) = (*lane, place, None);
-            let new = Offers { lane, first, last: place, acknowledged, max_timestamp };
+            let new = Offers { lane, first, last: place, acknowledged };
             offers.entry(name).or_insert(new).last = place;
             names.insert((lane, attempt.id), name);
         }
@@ -119,8 +119,8 @@ impl<'h> Reader<'h> {
         self.offers.get(&name).copied()
     }
 
-    /// Whether a batch is a copy that was on its way when the batch was offered by whose record
-    /// timestamps the broker forgot its producer; if so, since when.
+    /// Whether a batch is a copy that was on its way when the broker forgot its producer by the timestamp
+    /// of what it had appended last; if so, since when.
     fn late_since(&self, before: &Before<'_>, batch: &LogBatch) -> Option<usize> {
         let since = match before.late_since {
             Some(since) => since,
@@ -129,29 +129,37 @@ impl<'h> Reader<'h> {
         self.offered(batch).filter(|offers| offers.last < since).map(|_| since)
     }
 
-    /// The place of the first offer of this batch, if its timestamps were beyond the memory of a
-    /// broker when the next one was appended.
+    /// Since when nobody could rely on the broker's memory of its newest batch: that was offered, and its
+    /// timestamp is beyond that memory. None if it was not yet when the next one was appended, or if a
+    /// broker takes that one from whoever it remembers.
     fn forgot_by(&self, newest: &LogBatch, next: &LogBatch) -> Option<usize> {
-        let offers = self.offered(newest)?;
-        let forgets = |now| self.history.settings.forgets_timestamp(now, offers.max_timestamp);
+        let ttl = self.history.settings.state_ttl?;
+        let over = micros(newest.max_timestamp?).saturating_add(ttl);
         // As a rule it was not so even at the end: that spares a walk through the history per batch.
-        (forgets(self.end()) && forgets(self.appended_by(next))).then_some(offers.first)
+        if self.end() < over
+            || follows(newest, next, self.history.settings.origin)
+            || self.appended_by(next) < over
+        {
+            return None;
+        }
+        let since = self.history.entries.partition_point(|entry| entry.at < over);
+        Some(since.max(self.offered(newest)?.first))
     }
 
-    /// When a batch was in the log at the latest: something behind it was acknowledged, or the
-    /// history ended.
+    /// When a batch was in the log at the latest: it, or something behind it, was acknowledged, or the
+    /// logs were read.
     fn appended_by(&self, batch: &LogBatch) -> u64 {
         let behind = self.history.entries.iter().find(|entry| {
             let Fact::Answered { lane, reply: Some(reply), .. } = &entry.fact else { return false };
             (lane.topic, lane.partition) == (self.log.topic, self.log.partition)
                 && reply.code == 0
-                && reply.base_offset > batch.base_offset
+                && reply.base_offset >= batch.base_offset
         });
         behind.map_or_else(|| self.end(), |entry| entry.at)
     }
 
     fn end(&self) -> u64 {
-        self.history.entries.last().map_or(0, |entry| entry.at)
+        self.history.entries.last().map_or(0, |entry| entry.at).max(self.history.read_at)
     }
 
     /// Whether everything of this producer up to one batch was deleted before the next one came: since
@@ -179,6 +187,20 @@ impl<'h> Reader<'h> {
             let told = other.acknowledged.is_some_and(|place| place < offers.last);
             base_offset < knows_from && !told
         })
+    }
+}
+
+/// Whether a broker that remembers one batch as its producer's newest takes the next: then the log says
+/// nothing of what it forgot.
+fn follows(newest: &LogBatch, next: &LogBatch, origin: i64) -> bool {
+    match next.epoch.cmp(&newest.epoch) {
+        Ordering::Less => false,
+        Ordering::Greater => i64::from(next.first) == origin,
+        Ordering::Equal => {
+            let count = u32::try_from(newest.records.len()).unwrap_or(u32::MAX);
+            let expected = sequence_after(i64::from(newest.first), count);
+            sequence_follows(expected, i64::from(next.first)).is_none()
+        }
     }
 }
 

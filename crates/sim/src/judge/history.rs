@@ -200,7 +200,8 @@ impl Stored {
 /// ```
 /// use candor_sim::judge::{LogBatch, Stored};
 /// let batch = LogBatch {
-///     base_offset: 10, producer_id: 4000, epoch: 0, first: 5, records: vec![Stored::Ours(1)],
+///     base_offset: 10, producer_id: 4000, epoch: 0, first: 5, max_timestamp: None,
+///     records: vec![Stored::Ours(1)],
 /// };
 /// assert_eq!(batch.records.len(), 1);
 /// ```
@@ -214,6 +215,9 @@ pub struct LogBatch {
     pub epoch: i16,
     /// First sequence in its header.
     pub first: i32,
+    /// Largest timestamp in its header, in milliseconds: of its records, or when it was appended, as its
+    /// topic has it; the broker's memory of its producer ages from there (S20). `None`: not known.
+    pub max_timestamp: Option<i64>,
     /// Its records.
     pub records: Vec<Stored>,
 }
@@ -226,6 +230,7 @@ impl LogBatch {
             producer_id: batch.header.producer_id,
             epoch: batch.header.producer_epoch,
             first: batch.header.base_sequence,
+            max_timestamp: Some(batch.header.max_timestamp),
             records: Stored::all(batch, recognise),
         }
     }
@@ -279,8 +284,8 @@ pub enum ExcuseKind {
     /// that there was anything before it offered that for the last time (A3). The judge finds it out
     /// itself. What the producer had to conclude from log starts is judged at its offers (`StaleResend`).
     Again,
-    /// Timestamps of a newer batch made the broker forget us, and a copy of this one was still on its
-    /// way (S20). The judge finds it out itself.
+    /// The broker forgot us by the timestamp of what it appended last, and a copy of this one, or of that
+    /// same one, was still on its way (S20). The judge finds it out itself.
     LateCopy,
 }
 
@@ -351,6 +356,8 @@ pub struct History {
     pub entries: Vec<Entry>,
     /// The logs, after late requests were waited for.
     pub logs: Vec<Log>,
+    /// When the logs were read, in microseconds, if later than the last entry.
+    pub read_at: u64,
     /// What the nemesis excuses; the judge adds what follows from logs and wire.
     pub excuses: Vec<Excuse>,
     /// Every producer was closed, or killed: nothing is owed any more.

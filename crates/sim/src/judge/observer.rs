@@ -79,7 +79,7 @@ impl Settings {
     }
 }
 
-fn micros(millis: i64) -> u64 {
+pub(super) fn micros(millis: i64) -> u64 {
     u64::try_from(millis).unwrap_or_default().saturating_mul(1_000)
 }
 

@@ -303,7 +303,10 @@ impl Wire {
 
     fn repeated(&mut self, now: u64, serial: u64, attempt: &Attempt) {
         if let Some(at) = self.position(serial) {
+            // Nothing of it was in doubt: that begins anew with this offer.
+            let clean = self.all_refused(at);
             let content = &mut self.contents[at].1;
+            content.purged &= !clean;
             content.last_offer = now;
             content.last_leader_epoch = attempt.leader_epoch;
         }
@@ -627,9 +630,25 @@ impl Wire {
             && over(self, 0)
             && !self.all_refused(0)
             && !self.spent
+            && !self.reaches_over(0, |at| over(self, at))
         {
             self.contents.remove(0);
         }
+    }
+
+    /// A replacement that is out of the way, but reaches over a batch that is not over, or still to come:
+    /// in that place a 46 proves nothing.
+    fn reaches_over(&self, at: usize, over: impl Fn(usize) -> bool) -> bool {
+        let content = &self.contents[at].1;
+        let touches = |first, count| overlap(content.first, content.count, first, count);
+        let awaited = |other: usize| {
+            let rival = &self.contents[other].1;
+            let mine = rival.identity == content.identity && !rival.replacement;
+            mine && touches(rival.first, rival.count) && !over(other)
+        };
+        content.replacement
+            && content.taken
+            && (touches(self.next, 1) || (0..self.contents.len()).any(awaited))
     }
 
     /// A content, without what nothing asks about any more.

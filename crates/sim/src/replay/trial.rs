@@ -74,6 +74,7 @@ impl<R: Rules> World<R> {
             },
             entries,
             logs: self.logs(),
+            read_at: 0,
             excuses: self.excuses.clone(),
             closed: self.closed,
         }

@@ -193,6 +193,7 @@ impl Caller {
             },
             entries: self.entries.clone(),
             logs: logs.collect(),
+            read_at: 0,
             excuses: Vec::new(),
             closed: true,
         }

@@ -327,6 +327,7 @@ impl<R: Rules> World<R> {
         };
         let logs = (0..i32::try_from(there).unwrap_or(0)).map(log).collect();
         let settings = Settings { wire: false, slack: 0, ..Settings::default() };
-        Some(History { settings, entries, logs, excuses: Vec::new(), closed: one.closed })
+        let (read_at, excuses) = (self.clock.now, Vec::new());
+        Some(History { settings, entries, logs, read_at, excuses, closed: one.closed })
     }
 }

@@ -285,6 +285,7 @@ fn history_of<R: Rules>(world: &World<R>, topic: u32, entries: &[Entry]) -> Hist
         },
         entries: kept,
         logs: logs_of(world, topic),
+        read_at: world.clock.now,
         excuses: world.nemesis.excuses.clone(),
         closed: world.closed,
     }

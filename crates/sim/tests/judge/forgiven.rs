@@ -1,6 +1,6 @@
 //! What is forgiven for a reason, and to whom it is not.
 
-use candor_sim::judge::{Class, Entry, Excuse, ExcuseKind, Fact, Noticed, Said, judge};
+use candor_sim::judge::{Class, Entry, Excuse, ExcuseKind, Fact, Noticed, Reply, Said, judge};
 
 use super::stories::*;
 
@@ -73,4 +73,70 @@ fn haste_is_forgiven_to_what_is_hidden_and_to_nothing_else() {
     convicts(&run.history, Class::Hasty, 2);
     let hasty = judge(&run.history).anomalies.into_iter().map(|it| it.anomaly.record);
     assert_eq!(hasty.collect::<Vec<_>>(), [Some(2)]);
+}
+
+/// S20: doubt about a batch begins anew where all its attempts were refused: a log start that moved
+/// before that is no reason not to send it, or what stands behind it, again.
+#[test]
+fn a_log_start_that_moved_is_forgiven_to_what_was_refused_since() {
+    let run = |code: i16| {
+        let mut run = Run::new();
+        run.send(&[1, 2, 3, 4, 5]).deliver(AT, 0, &[1]);
+        let next = run.offer(seq(1), &[2]);
+        let third = run.offer(seq(2), &[3]);
+        let fourth = run.offer(seq(3), &[4]);
+        run.store(seq(1), 1, &[2]).answer(next, Reply { log_start: 1, ..Reply::appended(1) });
+        run.tell(&[2], |_| Said::Delivered(Some(1)));
+        let fifth = run.offer(seq(4), &[5]);
+        run.answer(third, Reply::of(2))
+            .answer(fourth, Reply::of(code))
+            .answer(fifth, Reply::of(-1));
+        run.deliver(seq(2), 2, &[3]);
+        run.offer(seq(3), &[4]);
+        run.offer(seq(4), &[5]);
+        run.history.closed = false;
+        run.history
+    };
+    clean(&run(45));
+    convicts(&run(-1), Class::StaleResend, 4);
+}
+
+/// 46 proves nothing where other content was ever offered, whatever became of that.
+#[test]
+fn a_46_is_forgiven_where_a_replacement_once_reached_over_the_batch() {
+    let run = |first: i32| {
+        let mut run = Run::new();
+        run.send(&[1, 2, 3, 4, 5, 6]).deliver(AT, 0, &[1]);
+        let lost = run.offer(seq(1), &[2]);
+        run.end(lost, false).fact(Fact::Cancelled { record: 2 });
+        run.now -= 1;
+        run.tell(&[2], |_| Said::Unknown);
+        let shape = Shape { connection: 2, ..seq(1) };
+        let rival = run.replace(shape, &[3, 4]);
+        run.answer(rival, Reply::of(-1));
+        let again = run.offer(shape, &[2]);
+        run.store(shape, 1, &[2]).answer(again, Reply::appended(1));
+        run.resolve(2, Said::Delivered(Some(1)));
+        for record in [3, 4] {
+            run.fact(Fact::Cancelled { record });
+            run.now -= 1;
+            run.tell(&[record], |_| Said::NotDelivered);
+        }
+        if first == 3 {
+            run.deliver(Shape { first: 2, ..shape }, 2, &[5]);
+        }
+        for code in [-1, 46] {
+            let attempt = run.offer(Shape { first, ..shape }, &[6]);
+            run.answer(attempt, Reply::of(code));
+        }
+        run.fact(Fact::Closing { producer: 0, due: run.now + 3 });
+        if first == 2 {
+            run.tell(&[5], |_| Said::NotDelivered);
+        }
+        run.tell(&[6], |_| Said::Unknown).resolve(6, Said::Unknown);
+        run.history
+    };
+    clean(&run(2));
+    // It did not reach as far as there.
+    convicts(&run(3), Class::Coward, 6);
 }

@@ -185,8 +185,18 @@ const LATER: u64 = 600;
 
 fn stamped(history: &mut History, stamps: &[i64]) {
     for (id, stamp) in (0..).zip(stamps) {
-        attempt_of(history, id).max_timestamp = *stamp;
+        stamp_one(history, id, *stamp);
     }
+}
+
+/// A batch as it was offered, and as it stands in the log.
+fn stamp_one(history: &mut History, id: u64, stamp: i64) {
+    let attempt = attempt_of(history, id);
+    attempt.max_timestamp = stamp;
+    let (epoch, first) = (attempt.epoch, attempt.first);
+    let batches = history.logs[0].batches.iter_mut();
+    let mine = batches.filter(|batch| (batch.epoch, batch.first) == (epoch, first));
+    mine.for_each(|batch| batch.max_timestamp = Some(stamp));
 }
 
 fn aging(now: u64) -> Run {
@@ -225,7 +235,7 @@ fn a_copy_that_was_on_its_way_when_the_broker_forgot_us_is_excused() {
     // The clock at the end of the history makes everything old.
     let fresh = repeated(LATER, FRESH).tapped(|run| {
         run.deliver(Shape { connection: 2, ..seq(2) }, 3, &[3]);
-        attempt_of(&mut run.history, 3).max_timestamp = FRESH;
+        stamp_one(&mut run.history, 3, FRESH);
     });
     for class in [Class::Duplicate, Class::SeqReuse] {
         convicts(&fresh, class, 1);
@@ -233,7 +243,51 @@ fn a_copy_that_was_on_its_way_when_the_broker_forgot_us_is_excused() {
     // Where the topic has its own timestamps, those of records age nothing.
     let mut own = old;
     own.settings.timestamps_count = false;
+    append_times(&mut own);
     convicts(&own, Class::Duplicate, 1);
+}
+
+/// The log has the times at which its batches were appended.
+fn append_times(history: &mut History) {
+    for batch in &mut history.logs[0].batches {
+        batch.max_timestamp = Some(DUE as i64);
+    }
+}
+
+/// One batch, offered until `last`, appended under a timestamp and again; the logs are read later.
+fn again(stamp: i64, last: u64, next: Shape, read_at: u64) -> History {
+    let mut run = aging(LATER);
+    run.send(&[1]);
+    for _ in 0..2 {
+        let lost = run.offer(AT, &[1]);
+        run.end(lost, false);
+        run.now = last;
+    }
+    run.store(AT, 0, &[1]).store(next, 1, &[1]);
+    stamped(&mut run.history, &[stamp]);
+    give_up(&mut run, &[1]);
+    run.history.read_at = read_at;
+    run.history
+}
+
+/// Producer state goes by the timestamp in the log, also that of the batch itself.
+#[test]
+fn a_late_copy_of_the_newest_batch_itself_is_excused_once_the_broker_forgot_it() {
+    let (over, early) = (FRESH as u64 * 1_000 + TTL, LATER + 100);
+    clean(&again(FRESH, early, AT, over));
+    assert!(judge(&again(FRESH, early, AT, over)).excused.len() > 1);
+    for class in [Class::Duplicate, Class::SeqReuse] {
+        // It was remembered when the logs were read, or sent once more after it was not.
+        convicts(&again(FRESH, early, AT, over - 1), class, 1);
+        convicts(&again(FRESH, over, AT, over + 100), class, 1);
+        // Nobody knows.
+        let mut unknown = again(FRESH, early, AT, over);
+        unknown.logs[0].batches[0].max_timestamp = None;
+        convicts(&unknown, class, 1);
+    }
+    // What any broker takes shows nothing: this one stands twice by the producer's fault.
+    convicts(&again(FRESH, early, seq(1), over), Class::Duplicate, 1);
+    convicts(&again(FRESH, early, Shape { epoch: 1, ..AT }, over), Class::Duplicate, 1);
 }
 
 #[test]
@@ -255,7 +309,7 @@ fn a_copy_that_came_before_the_broker_forgot_us_is_not_excused() {
 fn what_was_sent_again_after_the_broker_forgot_us_is_not_excused() {
     let again = repeated(LATER, OLD).tapped(|run| {
         run.offer(Shape { connection: 3, ..AT }, &[1]);
-        attempt_of(&mut run.history, 3).max_timestamp = FRESH;
+        stamp_one(&mut run.history, 3, FRESH);
     });
     convicts(&again, Class::Duplicate, 1);
 }

@@ -103,6 +103,7 @@ impl Run {
             producer_id: shape.id,
             epoch: shape.epoch,
             first: shape.first,
+            max_timestamp: None,
             records: records.iter().map(|&record| Stored::Ours(record)).collect(),
         });
         self
