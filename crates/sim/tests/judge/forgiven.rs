@@ -140,3 +140,25 @@ fn a_46_is_forgiven_where_a_replacement_once_reached_over_the_batch() {
     // It did not reach as far as there.
     convicts(&run(3), Class::Coward, 6);
 }
+
+/// V1, K5: what is to be split, say, is not asked for again, though nothing was told of it yet.
+#[test]
+fn an_alarm_is_forgiven_though_what_was_refused_for_good_was_asked_once() {
+    let run = |code: i16| {
+        let mut run = Run::new();
+        run.send(&[1, 2, 3]).deliver(AT, 0, &[1]);
+        let lost = run.offer(seq(1), &[2]);
+        let refused = run.offer(seq(2), &[3]);
+        run.end(lost, false).answer(refused, Reply::of(code));
+        for _ in 0..2 {
+            let asked = run.offer(Shape { connection: 2, ..seq(1) }, &[2]);
+            run.answer(asked, Reply::of(45));
+        }
+        run.fact(Fact::Notice { lane: LANE, notice: Noticed::DataLoss });
+        run.tell(&[2], |_| Said::Unknown).resolve(2, Said::Unknown);
+        run.deliver(Shape { connection: 2, epoch: 1, ..AT }, 1, &[3]);
+        run.history
+    };
+    clean(&run(18));
+    convicts(&run(19), Class::FalseAlarm, 3);
+}

@@ -24,15 +24,18 @@ impl Wire {
 
     /// K5: a record that was not asked for in two whole passes. What gave up its slot is not asked for,
     /// nor what stands behind it, nor what was refused before it and gave up its own with it (V2): some
-    /// record of it was refused and told so. Nor is a replacement that was refused (C4); one in doubt may
+    /// record of it was refused and told so, or it was refused for good (V1). Nor is a replacement that was refused (C4); one in doubt may
     /// have come with the second pass, what it contests having been asked in both.
     pub(in crate::judge) fn asked_too_seldom(&self, ledger: &Ledger) -> Option<u64> {
         let identity = self.current_identity();
         let told = |record: &u64| ledger.last_word(*record) == Some(Said::NotDelivered);
         let over = |record: &u64| told(record) || ledger.is_delivered(*record);
         let mine = (0..self.contents.len()).filter(|at| self.contents[*at].1.identity == identity);
-        let gave_up =
-            |at: &usize| self.all_refused(*at) && self.contents[*at].1.records.iter().any(told);
+        let gave_up = |at: &usize| {
+            let content = &self.contents[*at].1;
+            let for_good = content.permanent && !content.replacement;
+            self.all_refused(*at) && (for_good || content.records.iter().any(told))
+        };
         let end = mine.clone().find(gave_up);
         let (_, content) = mine
             .take_while(|at| end.is_none_or(|end| *at < end))
