@@ -162,3 +162,33 @@ fn an_alarm_is_forgiven_though_what_was_refused_for_good_was_asked_once() {
     clean(&run(18));
     convicts(&run(19), Class::FalseAlarm, 3);
 }
+
+/// C4, K5: nobody asks for a replacement again once what it contests is written.
+#[test]
+fn an_alarm_is_forgiven_though_a_replacement_that_was_refuted_was_asked_once() {
+    let run = |passes: usize| {
+        let mut run = Run::new();
+        run.send(&[1, 2, 3, 4]).deliver(AT, 0, &[1]);
+        let lost = run.offer(seq(1), &[2]);
+        run.end(lost, false).fact(Fact::Cancelled { record: 2 });
+        run.now -= 1;
+        run.tell(&[2], |_| Said::Unknown);
+        let shape = Shape { connection: 2, ..seq(1) };
+        let rival = run.replace(shape, &[3, 4]);
+        run.answer(rival, Reply::of(-1));
+        let again = run.offer(shape, &[2]);
+        run.store(shape, 1, &[2]).answer(again, Reply::appended(1));
+        run.resolve(2, Said::Delivered(Some(1)));
+        let doubt = run.offer(Shape { first: 2, ..shape }, &[3, 4]);
+        run.answer(doubt, Reply::of(-1));
+        for _ in 0..passes {
+            let asked = run.offer(Shape { first: 2, ..shape }, &[3, 4]);
+            run.answer(asked, Reply::of(45));
+        }
+        run.fact(Fact::Notice { lane: LANE, notice: Noticed::DataLoss });
+        run.tell(&[3, 4], |_| Said::Unknown).resolve(3, Said::Unknown).resolve(4, Said::Unknown);
+        run.history
+    };
+    clean(&run(2));
+    convicts(&run(1), Class::FalseAlarm, 3);
+}

@@ -24,8 +24,9 @@ impl Wire {
 
     /// K5: a record that was not asked for in two whole passes. What gave up its slot is not asked for,
     /// nor what stands behind it, nor what was refused before it and gave up its own with it (V2): some
-    /// record of it was refused and told so, or it was refused for good (V1). Nor is a replacement that was refused (C4); one in doubt may
-    /// have come with the second pass, what it contests having been asked in both.
+    /// record of it was refused and told so, or it was refused for good (V1). Nor is a replacement that was
+    /// refused, or refuted by a 0 for what it contests (C4); one in doubt may have come with the second
+    /// pass, what it contests having been asked in both.
     pub(in crate::judge) fn asked_too_seldom(&self, ledger: &Ledger) -> Option<u64> {
         let identity = self.current_identity();
         let told = |record: &u64| ledger.last_word(*record) == Some(Said::NotDelivered);
@@ -36,11 +37,12 @@ impl Wire {
             let for_good = content.permanent && !content.replacement;
             self.all_refused(*at) && (for_good || content.records.iter().any(told))
         };
+        let refuted = |at: usize| self.all_refused(at) || self.contents[at].1.taken;
         let end = mine.clone().find(gave_up);
         let (_, content) = mine
             .take_while(|at| end.is_none_or(|end| *at < end))
             .filter(|at| end.is_none() || !self.all_refused(*at))
-            .filter(|at| !(self.contents[*at].1.replacement && self.all_refused(*at)))
+            .filter(|at| !(self.contents[*at].1.replacement && refuted(*at)))
             .map(|at| &self.contents[at])
             .filter(|(_, content)| !content.appended && !content.records.iter().all(over))
             .find(|(_, content)| content.asked < if content.replacement { 1 } else { 2 })?;
