@@ -385,3 +385,84 @@ fn sizes_are_looked_at_once_for_an_offer() {
     assert!(lane.offer(later, RouteId(1), usize::MAX).unwrap().replacement);
     assert!((1..8).contains(&ASKED.get()), "{} sizes", ASKED.get());
 }
+
+/// A record that is revoked, asked for itself again, and the two records of a replacement in doubt
+/// for it that was answered 45 since.
+fn asked_beside_a_replacement(mut play: Play, revoked: u64, lost: AttemptId) -> (Play, [u64; 2]) {
+    play.lose(lost);
+    play.next_route();
+    let newer = [(); 2].map(|()| play.append(10 * MINUTE));
+    let contest = play.contest(revoked);
+    assert_eq!(contest.batch.records(), newer.map(|ticket| ticket as u16));
+    play.lose(contest.attempt);
+    play.next_route();
+    let again = play.offer_again();
+    play.error(again, 45);
+    (play, newer)
+}
+
+/// C4, A3: the replacement may have been written, deleted and forgotten, so that the contested batch
+/// was taken in its place: its 0 tells that the replacement is not written only where the 0 of the
+/// replacement would tell as much of the batch (C1).
+#[test]
+fn the_zero_of_a_contested_batch_concludes_no_more_than_that_of_its_replacement() {
+    // The first slot of a producer to which nothing was acknowledged; offset 9 was, another epoch's.
+    for (acknowledged, log_start, conclusive) in
+        [(false, 0, true), (false, 3, false), (true, 9, true), (true, 12, false)]
+    {
+        let (mut play, revoked) = match acknowledged {
+            false => Play::fresh(),
+            true => {
+                let mut play = Play::new();
+                let revoked = play.append(MINUTE);
+                (play, revoked)
+            }
+        };
+        let lost = play.offer();
+        let (mut play, newer) = asked_beside_a_replacement(play, revoked, lost);
+        let (asked, epoch) = (play.offer(), play.epoch_in_use());
+        play.zero_with_log_start(asked, 12, log_start);
+        assert!(matches!(play.resolutions[&revoked], Resolution::Delivered { .. }));
+        let case = format!("log start {log_start}, acknowledged before: {acknowledged}");
+        match conclusive {
+            true => {
+                assert!(newer.iter().all(|it| !play.verdicts.contains_key(it)), "{case}");
+                assert_eq!(play.epoch_in_use(), epoch, "{case}");
+                assert_eq!(play.try_offer().unwrap().batch.records(), newer.map(|it| it as u16));
+            }
+            false => {
+                for ticket in newer {
+                    assert!(matches!(play.verdicts[&ticket], Verdict::Unknown(_)), "{case}");
+                    let told = &play.resolutions[&ticket];
+                    assert!(matches!(told, Resolution::Never { .. }), "{case}: {told:?}");
+                }
+                assert_eq!(play.epoch_in_use(), epoch + 1, "{case}: what may come late is fenced");
+            }
+        }
+    }
+}
+
+/// C4: where the answer of the replacement is still to come, it counts when it does. Its offset lies
+/// before that of the batch, which was written later (S13).
+#[test]
+fn a_replacement_beside_a_written_batch_is_awaited() {
+    let (mut play, revoked) = Play::fresh();
+    let lost = play.offer();
+    play.lose(lost);
+    play.next_route();
+    let newer = [(); 2].map(|()| play.append(10 * MINUTE));
+    let contest = play.contest(revoked).attempt;
+    play.next_route();
+    let again = play.offer_again();
+    play.error(again, 45);
+    let asked = play.offer();
+    play.zero_with_log_start(asked, 12, 3);
+    for ticket in newer {
+        assert!(matches!(play.verdicts[&ticket], Verdict::Unknown(_)));
+        assert!(!play.resolutions.contains_key(&ticket), "its attempt is open");
+    }
+    play.zero_with_log_start(contest, 10, 3);
+    for ticket in newer {
+        assert!(matches!(play.resolutions[&ticket], Resolution::Delivered { .. }));
+    }
+}

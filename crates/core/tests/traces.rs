@@ -10,8 +10,9 @@ mod words;
 mod world;
 
 use candor_core::rules::{
-    AfterReplacement, Bounds, Class, ConclusionFacts, CutFacts, DuplicateFacts, DuplicateMeans,
-    Fate, Honest, Mark, OffsetFacts, ProofFacts, RevokeFacts, Rules, Standing, StopCause,
+    AfterReplacement, Bounds, Class, ConclusionFacts, Contender, CutFacts, DuplicateFacts,
+    DuplicateMeans, Fate, Honest, Mark, OffsetFacts, ProofFacts, RevokeFacts, Rules, Standing,
+    StopCause,
 };
 use candor_core::{HandedOver, PartitionResponse, Proof};
 
@@ -165,6 +166,13 @@ plant!(
     63,
     fn conclusive(_: &ConclusionFacts) -> bool {
         true
+    }
+);
+plant!(
+    a_contested_batch_that_always_proves_is_found,
+    63,
+    fn conclusive(facts: &ConclusionFacts) -> bool {
+        facts.written == Contender::Contested || Honest::conclusive(facts)
     }
 );
 plant!(

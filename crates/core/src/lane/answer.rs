@@ -216,7 +216,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
                 return self.replacement_written(now, attempt, base, &response);
             }
             Meaning::Zero { base } => {
-                return self.acknowledged(now, attempt, base, response.log_append_time);
+                return self.acknowledged(now, attempt, base, &response);
             }
             Meaning::WrittenSomewhere => self.written_somewhere(attempt),
             Meaning::Refused(_) | Meaning::Conflict => {

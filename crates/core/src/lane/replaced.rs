@@ -7,7 +7,7 @@ use crate::action::{Outcome, Told};
 use crate::event::PartitionResponse;
 use crate::ids::Offset;
 use crate::payload::Payload;
-use crate::rules::{ConclusionFacts, Rules, SettledAs, Standing};
+use crate::rules::{ConclusionFacts, Contender, Rules, SettledAs, Standing};
 use crate::time::Instant;
 use crate::verdict::NeverReason;
 
@@ -52,7 +52,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.renewal = Retry::AT_ONCE;
     }
 
-    /// C1: whether this 0 concludes anything, and how the epoch ends then.
+    /// C1: how the epoch ends by this 0.
     fn end_after(
         &self,
         now: Instant,
@@ -60,9 +60,25 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         target: Position,
         response: &PartitionResponse,
     ) -> EpochEnd {
+        match self.inconclusive(now, Contender::Replacement, attempt, target, response) {
+            None => EpochEnd::Replaced { target },
+            Some(reason) => EpochEnd::Forgotten(reason),
+        }
+    }
+
+    /// C1: why this 0 does not tell that the other contents of the slot at `target` are not written.
+    fn inconclusive(
+        &self,
+        now: Instant,
+        written: Contender,
+        attempt: &Attempt,
+        target: Position,
+        response: &PartitionResponse,
+    ) -> Option<NeverReason> {
         let resendable = self.remembers_doubt(now);
         let contested = self.span.get(target).and_then(Slot::unsettled);
         let conclusive = R::conclusive(&ConclusionFacts {
+            written,
             resendable,
             gate_opened_before: match attempt.passage {
                 Passage::Gate { opener } => opener < target,
@@ -75,9 +91,36 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         // S22: a 0 behind what is certainly not written means that the broker lost our state.
         let lost = self.lowest_refused().is_some_and(|lowest| lowest < target);
         match (conclusive && !lost, resendable) {
-            (true, _) => EpochEnd::Replaced { target },
-            (false, true) => EpochEnd::Forgotten(NeverReason::StateLost),
-            (false, false) => EpochEnd::Forgotten(NeverReason::Expired),
+            (true, _) => None,
+            (false, true) => Some(NeverReason::StateLost),
+            (false, false) => Some(NeverReason::Expired),
+        }
+    }
+
+    /// C4: a 0 came from the slot that a replacement in doubt contests, or from behind it, and does
+    /// not tell that the replacement is not written: what was contested there, and why.
+    pub(super) fn undecided_contest(
+        &self,
+        now: Instant,
+        attempt: &Attempt,
+        response: &PartitionResponse,
+    ) -> Option<(Position, NeverReason)> {
+        let target = self.doubtful_rival(attempt.position)?.target;
+        let contested = Contender::Contested;
+        Some((target, self.inconclusive(now, contested, attempt, target, response)?))
+    }
+
+    /// C4: the batch in the slot is written, and so may the replacement be: its epoch ends, and with
+    /// it all that is in doubt. The batch stands in the span yet: the replacement came before it, if
+    /// at all (S13).
+    pub(super) fn end_undecided_contest(
+        &mut self,
+        now: Instant,
+        target: Position,
+        reason: NeverReason,
+    ) {
+        if self.span.get(target).and_then(Slot::unsettled).is_none() {
+            self.end_epoch(now, EpochEnd::Forgotten(reason));
         }
     }
 

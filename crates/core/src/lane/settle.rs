@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use crate::action::{Action, Notice, Outcome, Settled, Told};
+use crate::event::PartitionResponse;
 use crate::ids::Offset;
 use crate::payload::Payload;
 use crate::rules::{
@@ -27,8 +28,9 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         now: Instant,
         attempt: &Attempt,
         base: Option<Offset>,
-        log_append_time: i64,
+        response: &PartitionResponse,
     ) {
+        let undecided = self.undecided_contest(now, attempt, response);
         let Some(batch) = self.span.batch_mut(attempt.position) else { return };
         let (count, offered) = (batch.count(), batch.tally.offered);
         let max_timestamp = batch.max_timestamp();
@@ -42,7 +44,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
             None => self.overtake(attempt.position),
         }
         if R::shows_timestamp_type(offered) {
-            self.memory.see_timestamp_type(log_append_time);
+            self.memory.see_timestamp_type(response.log_append_time);
         }
         let acknowledged = Acknowledged {
             position: attempt.position,
@@ -56,6 +58,9 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.written(attempt.position, base);
         self.open_gate(now, attempt);
         self.begin_pass_anew();
+        if let Some((target, reason)) = undecided {
+            self.end_undecided_contest(now, target, reason);
+        }
         self.after_settling();
     }
 

@@ -552,11 +552,26 @@ pub struct CutFacts<'a> {
     pub other_contents: &'a [u32],
 }
 
+/// Who contends for a contested slot (C1, C4).
+///
+/// ```
+/// use candor_core::rules::Contender;
+/// assert_ne!(Contender::Replacement, Contender::Contested);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Contender {
+    /// What was offered in the place of a batch in doubt.
+    Replacement,
+    /// That batch, or one behind it.
+    Contested,
+}
+
 /// Asked by [`Rules::conclusive`](super::Rules::conclusive).
 ///
 /// ```
-/// use candor_core::{Offset, rules::{ConclusionFacts, Honest, Rules}};
+/// use candor_core::{Offset, rules::{ConclusionFacts, Contender, Honest, Rules}};
 /// let purged = ConclusionFacts {
+///     written: Contender::Replacement,
 ///     resendable: true,
 ///     gate_opened_before: false,
 ///     log_start: Offset::new(8),
@@ -568,6 +583,8 @@ pub struct CutFacts<'a> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConclusionFacts {
+    /// Whose 0 it is.
+    pub written: Contender,
     /// What is in doubt could still be resent, this answer's log start being counted (S20).
     pub resendable: bool,
     /// It was offered through a gate that a batch before the contested one had opened.

@@ -436,7 +436,9 @@ pub trait Rules: Clone + Copy + Debug + PartialEq + Eq + 'static {
         !has_verdict
     }
 
-    /// C1: whether the 0 of a replacement tells that what it contested is not written.
+    /// C1, C4: whether the 0 of one content of a contested slot tells that the others are not written:
+    /// that of a replacement of what it contested, and that of what is contested of a replacement in
+    /// doubt.
     fn conclusive(facts: &ConclusionFacts) -> bool {
         let reaches_back = match (facts.log_start, facts.last_acknowledged) {
             (Some(start), Some(last)) => start <= last,

@@ -1,7 +1,8 @@
 //! Rules C: replacements and what they tell.
 
 use candor_core::rules::{
-    AfterReplacement, Class, ConclusionFacts, CutFacts, Honest, RevokeFacts, Rules, Standing,
+    AfterReplacement, Class, ConclusionFacts, Contender, CutFacts, Honest, RevokeFacts, Rules,
+    Standing,
 };
 use candor_core::{Offset, Sequence};
 
@@ -58,7 +59,7 @@ fn records_with_a_verdict_stay_where_they_are() {
 }
 
 #[test]
-fn when_the_zero_of_a_replacement_is_conclusive() {
+fn when_the_zero_of_one_contender_is_conclusive() {
     // Log start, last acknowledged offset, whether it is the first of its epoch; whether the log reaches back.
     let rows = [
         (None, None, true, false),
@@ -72,8 +73,12 @@ fn when_the_zero_of_a_replacement_is_conclusive() {
         (Some(1), None, true, false),
     ];
     for (log_start, last, first_of_epoch, reaches_back) in rows {
-        for [resendable, gate_opened_before] in answers() {
+        let both = [Contender::Replacement, Contender::Contested];
+        for ([resendable, gate_opened_before], written) in
+            answers().into_iter().flat_map(|it| both.map(|written| (it, written)))
+        {
             let facts = ConclusionFacts {
+                written,
                 resendable,
                 gate_opened_before,
                 log_start: log_start.map(|at| Offset::new(at).unwrap()),

@@ -3,9 +3,9 @@
 //! A bug that nothing finds is a hole in the broker, the judge or the scopes.
 
 use candor_core::rules::{
-    AfterPass, Class, ConclusionFacts, CutFacts, DoubtFacts, DuplicateFacts, DuplicateMeans, Fate,
-    GateFacts, GivenUpEnd, Honest, LeaderChange, Loss, LossFacts, Mark, MemoryFacts, NextIdentity,
-    OffsetFacts, ProofFacts, Rules, SettledAs, Stage, Standing,
+    AfterPass, Class, ConclusionFacts, Contender, CutFacts, DoubtFacts, DuplicateFacts,
+    DuplicateMeans, Fate, GateFacts, GivenUpEnd, Honest, LeaderChange, Loss, LossFacts, Mark,
+    MemoryFacts, NextIdentity, OffsetFacts, ProofFacts, Rules, SettledAs, Stage, Standing,
 };
 use candor_core::testing::Counted;
 use candor_core::verdict::Proof;
@@ -519,6 +519,12 @@ inversions! {
     TakenIsProof in "revoke-aging" {
         fn conclusive(_: &ConclusionFacts) -> bool {
             true
+        }
+    }
+    /// The 0 of a contested batch always tells that its replacement is not written.
+    ContestedIsProof in "revoke-purge" {
+        fn conclusive(facts: &ConclusionFacts) -> bool {
+            facts.written == Contender::Contested || Honest::conclusive(facts)
         }
     }
     /// The 0 of a replacement tells nothing.

@@ -593,8 +593,10 @@ pub const SCOPES: &[Scope] = &[
     Scope {
         name: "revoke-purge",
         about: "a slot is contested while the log moves past what was acknowledged",
+        faults: 3,
         kinds: &[LoseWhole, Purge],
         restarts: 1,
+        revokes: &[1, 2],
         ..CONTESTED
     },
     Scope {

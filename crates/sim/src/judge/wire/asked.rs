@@ -142,11 +142,13 @@ impl Wire {
         }
     }
 
-    /// C1: the 0 of a replacement does not tell whether what it contests is written: the gate was not
-    /// opened before, and the log does not reach back to what the leader would know us by.
+    /// C1, C4: the 0 of a replacement does not tell whether what it contests is written, nor that of
+    /// what it contests whether it is: the gate was not opened before, and the log does not reach back
+    /// to what the leader would know us by.
     pub(super) fn tells_nothing(&self, at: usize, reply: Reply) -> bool {
         let content = &self.contents[at].1;
-        content.replacement && reply.code == 0 && !self.gate_open && !self.reaches_back(at, reply)
+        let contends = content.replacement || self.rival(at).is_some();
+        contends && reply.code == 0 && !self.gate_open && !self.reaches_back(at, reply)
     }
 
     /// V3: it was abandoned, and none of it was told to be in doubt: it counts as not written.

@@ -46,8 +46,8 @@ impl Wire {
         if rival { Err(Class::IdentityReused) } else { Ok(()) }
     }
 
-    /// C1: whether a 0 shows that the broker knew us before it. Resendable is judged with this very
-    /// answer.
+    /// C1, C4: whether a 0 shows that the broker knew us before it, so that it tells something of what
+    /// contends for the same slot. Resendable is judged with this very answer.
     pub(super) fn concludes(
         &self,
         now: u64,
@@ -61,8 +61,22 @@ impl Wire {
 
     /// C1: whether the log, as this answer shows it, reaches back to what the leader would know us by.
     pub(super) fn reaches_back(&self, at: usize, reply: Reply) -> bool {
-        let first_of_epoch = self.contents[at].1.first == self.settings.origin;
+        let replacement = self.rival(at).unwrap_or(at);
+        let first_of_epoch = self.contents[replacement].1.first == self.settings.origin;
         self.memory.reaches_back(reply.log_start, first_of_epoch)
+    }
+
+    /// The replacement in doubt that contests a batch.
+    pub(super) fn rival(&self, at: usize) -> Option<usize> {
+        let batch = &self.contents[at].1;
+        let contests = |other: &usize| {
+            let content = &self.contents[*other].1;
+            content.replacement
+                && content.identity == batch.identity
+                && self.in_doubt(*other)
+                && self.is_behind(at, *other)
+        };
+        (!batch.replacement).then(|| (0..self.contents.len()).find(contests)).flatten()
     }
 
     pub(super) fn contested(&self, at: usize) -> bool {
@@ -74,8 +88,9 @@ impl Wire {
         })
     }
 
-    /// An appended replacement took the slots behind it. A batch that is appended at such a slot
-    /// refuted the replacement: nothing else that was offered there follows it (C2).
+    /// An appended replacement took the slots behind it, and a batch that is appended at such a slot
+    /// took that of the replacement: nothing else that was offered there follows it (C2). Whether it
+    /// came before stands in the answer (C1, C4).
     pub(super) fn take_slots(&mut self, at: usize, conclusive: bool) {
         let winner = self.contents[at].1.clone();
         if winner.replacement && winner.identity == self.current_identity() {
@@ -92,7 +107,7 @@ impl Wire {
             if mine && hit {
                 let rival = &mut self.contents[other].1;
                 rival.taken = true;
-                rival.proven |= conclusive || !winner.replacement;
+                rival.proven |= conclusive;
             }
         }
     }
