@@ -6,11 +6,14 @@
 //! - a copy of what was deleted, if it was still in doubt when it was offered last. Of a first batch
 //!   nobody can know better: a log start is compared with what was acknowledged, and nothing was;
 //! - likewise the other one of two contents of a contested slot, behind which it then stands.
+//!
+//! A copy that comes when a broker has forgotten us by age may even be of what was told not to be there:
+//! the slot that was taken keeps it out for as long as the broker remembers, and no longer.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::conditions::{sequence_after, sequence_follows};
+use super::conditions::{Said, overlap, sequence_after, sequence_follows};
 use super::history::{Entry, Excuse, ExcuseKind, Fact, History, Lane, Log, LogBatch, Stored};
 use super::observer::micros;
 
@@ -35,15 +38,25 @@ struct Before<'h> {
     late_since: Option<usize>,
 }
 
+/// What the ledgers tell of batches and records, by place.
+#[derive(Debug, Default)]
+struct Ledgers {
+    offers: BTreeMap<Name, Offers>,
+    /// Acknowledgements, in order.
+    zeros: Vec<(usize, Name)>,
+    /// What was told to be not delivered, and when first.
+    denied: BTreeMap<u64, usize>,
+}
+
 /// Excuses that stand in no ledger of the nemesis: they follow from logs and wire.
 pub(super) fn excuses(history: &History) -> Vec<Excuse> {
-    let offers = offers(history);
-    let found = history.logs.iter().map(|log| Reader { history, offers: &offers, log }.read());
+    let ledgers = ledgers(history);
+    let found = history.logs.iter().map(|log| Reader { history, ledgers: &ledgers, log }.read());
     found.flatten().collect()
 }
 
-fn offers(history: &History) -> BTreeMap<Name, Offers> {
-    let mut offers: BTreeMap<Name, Offers> = BTreeMap::new();
+fn ledgers(history: &History) -> Ledgers {
+    let mut ledgers = Ledgers::default();
     let mut names: BTreeMap<(Lane, u64), Name> = BTreeMap::new();
     for (place, Entry { fact, .. }) in history.entries.iter().enumerate() {
         if let Fact::Offered { lane, attempt } = fact {
@@ -52,23 +65,29 @@ fn offers(history: &History) -> BTreeMap<Name, Offers> {
             let name = (partition, epoch, attempt.first, attempt.records.len());
             let (lane, first, acknowledged) = (*lane, place, None);
             let new = Offers { lane, first, last: place, acknowledged };
-            offers.entry(name).or_insert(new).last = place;
+            ledgers.offers.entry(name).or_insert(new).last = place;
             names.insert((lane, attempt.id), name);
         }
         if let Fact::Answered { lane, attempt, reply: Some(reply) } = fact
             && reply.code == 0
-            && let Some(offers) =
-                names.get(&(*lane, *attempt)).and_then(|name| offers.get_mut(name))
+            && let Some(name) = names.get(&(*lane, *attempt))
+            && let Some(offers) = ledgers.offers.get_mut(name)
         {
             offers.acknowledged.get_or_insert(place);
+            ledgers.zeros.push((place, *name));
+        }
+        if let Fact::Verdict { record, said: Said::NotDelivered }
+        | Fact::Resolution { record, said: Said::NotDelivered } = fact
+        {
+            ledgers.denied.entry(*record).or_insert(place);
         }
     }
-    offers
+    ledgers
 }
 
 struct Reader<'h> {
     history: &'h History,
-    offers: &'h BTreeMap<Name, Offers>,
+    ledgers: &'h Ledgers,
     log: &'h Log,
 }
 
@@ -88,8 +107,9 @@ impl<'h> Reader<'h> {
                 Some(_) => Some(batch.base_offset),
                 None => None,
             };
-            if late_since.is_some() {
+            if let Some(since) = late_since {
                 excuses.push(self.excuse(ExcuseKind::LateCopy, batch));
+                excuses.extend(self.kept_out_until(since, batch));
             } else if forgotten {
                 excuses.push(self.excuse(ExcuseKind::Forgotten, batch));
             }
@@ -113,10 +133,33 @@ impl<'h> Reader<'h> {
         }
     }
 
-    fn offered(&self, batch: &LogBatch) -> Option<Offers> {
+    fn name(&self, batch: &LogBatch) -> Name {
         let partition = (self.log.topic, self.log.partition);
-        let name = (partition, (batch.producer_id, batch.epoch), batch.first, batch.records.len());
-        self.offers.get(&name).copied()
+        (partition, (batch.producer_id, batch.epoch), batch.first, batch.records.len())
+    }
+
+    fn offered(&self, batch: &LogBatch) -> Option<Offers> {
+        self.ledgers.offers.get(&self.name(batch)).copied()
+    }
+
+    /// C1, C4: the records of a batch that were told not to be there once other content had taken its
+    /// slot, while the broker was to be relied upon.
+    fn kept_out_until(&self, since: usize, batch: &LogBatch) -> Vec<Excuse> {
+        let name = self.name(batch);
+        let Some(offers) = self.offered(batch) else { return Vec::new() };
+        let takers = self.ledgers.zeros.iter().filter(|(_, zero)| takes_slot(zero, &name));
+        let mut places = takers.map(|(place, _)| *place);
+        let taken = places.find(|place| *place > offers.last);
+        let Some(taken) = taken.filter(|taken| *taken < since) else { return Vec::new() };
+        let records = (batch.base_offset..).zip(&batch.records);
+        let denied = records.filter(|(_, stored)| match stored {
+            Stored::Ours(record) => {
+                self.ledgers.denied.get(record).is_some_and(|told| *told > taken)
+            }
+            Stored::Foreign | Stored::Corrupt => false,
+        });
+        let whole = self.excuse(ExcuseKind::KeptOut, batch);
+        denied.map(|(offset, _)| Excuse { from: offset, to: offset + 1, ..whole }).collect()
     }
 
     /// Whether a batch is a copy that was on its way when the broker forgot its producer by the timestamp
@@ -202,6 +245,13 @@ fn follows(newest: &LogBatch, next: &LogBatch, origin: i64) -> bool {
             sequence_follows(expected, i64::from(next.first)).is_none()
         }
     }
+}
+
+/// Whether one batch stands in the slot of another one of its epoch.
+fn takes_slot(taker: &Name, batch: &Name) -> bool {
+    let range = |name: &Name| (i64::from(name.2), u32::try_from(name.3).unwrap_or(u32::MAX));
+    let ((first, count), (from, most)) = (range(taker), range(batch));
+    (taker.0, taker.1) == (batch.0, batch.1) && taker != batch && overlap(first, count, from, most)
 }
 
 /// The record of a batch that was handed in last.

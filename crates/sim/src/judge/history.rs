@@ -253,7 +253,7 @@ pub struct Log {
 }
 
 /// What a producer cannot answer for: what the nemesis did, and what the judge reads off logs and wire.
-/// There are only these nine.
+/// There are only these ten.
 ///
 /// ```
 /// use candor_sim::judge::{Class, ExcuseKind};
@@ -287,6 +287,9 @@ pub enum ExcuseKind {
     /// The broker forgot us by the timestamp of what it appended last, and a copy of this one, or of that
     /// same one, was still on its way (S20). The judge finds it out itself.
     LateCopy,
+    /// Such a copy, of records that were told not to be there once other content had taken its slot (C):
+    /// the broker kept it out until it forgot. The judge finds it out itself.
+    KeptOut,
 }
 
 impl ExcuseKind {
@@ -306,6 +309,7 @@ impl ExcuseKind {
                 Class::Duplicate | Class::Ghost | Class::SeqGap | Class::SeqReuse | Class::Reorder
             ),
             Self::Forgotten => matches!(class, Class::SeqGap | Class::SeqReuse),
+            Self::KeptOut => matches!(class, Class::Ghost),
             Self::Again => matches!(class, Class::Duplicate | Class::Reorder),
             // Not of what was told to be not delivered.
             Self::LateCopy => {

@@ -352,6 +352,43 @@ fn what_was_given_up_may_stand_behind_old_timestamps_unless_it_was_told_not_deli
     convicts(&run(OLD, Said::NotDelivered), Class::Ghost, 1);
 }
 
+/// C, S20: what other content took the slot of is kept out by the memory of the broker alone.
+#[test]
+fn what_lost_its_slot_may_come_once_the_broker_forgot_us() {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Told {
+        Before,
+        Behind,
+    }
+    let run = |told: Told, elsewhere: bool, newest: i64| {
+        let mut run = aging(LATER);
+        run.send(&[1, 2, 3]);
+        let lost = run.offer(AT, &[1]);
+        run.end(lost, false).fact(Fact::Cancelled { record: 1 });
+        run.now -= 1;
+        run.tell(&[1], |_| Said::Unknown);
+        let place = if elsewhere { Shape { epoch: 1, ..AT } } else { AT };
+        let rival = run.replace(Shape { connection: 2, ..place }, &[2, 3]);
+        if told == Told::Before {
+            run.resolve(1, Said::NotDelivered);
+        }
+        run.store(place, 0, &[2, 3]).answer(rival, Reply::appended(0));
+        run.tell(&[2], |_| Said::Delivered(Some(0))).tell(&[3], |_| Said::Delivered(Some(1)));
+        if told == Told::Behind {
+            run.resolve(1, Said::NotDelivered);
+        }
+        run.send(&[4]).deliver(Shape { connection: 2, epoch: 2, ..AT }, 2, &[4]);
+        run.store(AT, 3, &[1]);
+        stamped(&mut run.history, &[FRESH, FRESH, newest]);
+        run.history
+    };
+    clean(&run(Told::Behind, false, OLD));
+    // The broker remembered it; nothing had taken its slot yet; nothing ever took it.
+    convicts(&run(Told::Behind, false, FRESH), Class::Ghost, 1);
+    convicts(&run(Told::Before, false, OLD), Class::Ghost, 1);
+    convicts(&run(Told::Behind, true, OLD), Class::Ghost, 1);
+}
+
 /// C1: a 0 in the place of what is in doubt is a proof only where the log reaches back.
 #[test]
 fn what_other_content_merely_took_the_place_of_is_not_told_to_be_missing() {
