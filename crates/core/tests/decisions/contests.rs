@@ -75,7 +75,7 @@ fn when_the_zero_of_one_contender_is_conclusive() {
     for (log_start, last, first_of_epoch, reaches_back) in rows {
         let both = [Contender::Replacement, Contender::Contested];
         for ([resendable, gate_opened_before], written) in
-            answers().into_iter().flat_map(|it| both.map(|written| (it, written)))
+            answers().flat_map(|it| both.map(|written| (it, written)))
         {
             let facts = ConclusionFacts {
                 written,
