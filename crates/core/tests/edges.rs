@@ -280,13 +280,20 @@ fn a_record_is_unknown_while_a_replacement_that_carries_it_is_in_doubt() {
     assert!(matches!(play.verdicts[&shared], Verdict::Unknown(_)), "{:?}", play.verdicts);
 }
 
-/// S20: somebody deletes records past all that is known to be ours in the log. What was written late
-/// under an older epoch counts for that where nothing else does, although it moves no counter (S15):
-/// the broker may have forgotten us, and what is in doubt is not sent again.
+/// S20: somebody deletes records past all that is known to be ours in the log: the broker may have
+/// forgotten us, and what is in doubt is not sent again. What was written late under an older epoch
+/// counts for that, although it moves no counter (S15).
 #[test]
 fn a_late_zero_of_an_older_epoch_tells_what_the_log_has_lost() {
-    let waits_with = |log_start_offset| {
-        let (mut play, ticket) = Play::fresh();
+    let waits_with = |acknowledged_before: bool, log_start_offset| {
+        let (mut play, ticket) = match acknowledged_before {
+            false => Play::fresh(),
+            true => {
+                let mut play = Play::new();
+                let ticket = play.append(MINUTE);
+                (play, ticket)
+            }
+        };
         let late = play.offer();
         give_up_on_the_former_route(&mut play, ticket);
         let (_, doubt) = play.append_and_offer(MINUTE);
@@ -297,8 +304,10 @@ fn a_late_zero_of_an_older_epoch_tells_what_the_log_has_lost() {
         play.wait(2_000);
         play.try_offer().is_none()
     };
-    assert!(!waits_with(20), "our newest batch is in the log");
-    assert!(waits_with(21), "nothing of ours may be in the log any more");
+    for acknowledged_before in [false, true] {
+        assert!(!waits_with(acknowledged_before, 20), "our newest batch is in the log");
+        assert!(waits_with(acknowledged_before, 21), "nothing of ours may be in the log any more");
+    }
 }
 
 /// S18: what is in doubt in a topic that is gone is not sent to the next one, also behind a refused
@@ -468,4 +477,27 @@ fn an_orphan_opens_no_gate_on_its_own_connection() {
     assert!(play.try_offer().is_none(), "nobody opened the gate");
     play.zero(first, 11);
     assert!(play.try_offer().is_some());
+}
+
+/// L3: a newer epoch without a leader allows no retry at an older one; its own leader, once there is
+/// one, is asked at once.
+#[test]
+fn an_epoch_without_a_leader_allows_no_immediate_retry() {
+    for newer in [false, true] {
+        let mut play = Play::new();
+        play.open_gate(10);
+        let (_, attempt) = play.append_and_offer(10 * MINUTE);
+        play.epoch += 1;
+        play.leader(None);
+        play.error(attempt, 6);
+        if !newer {
+            play.epoch -= 1;
+        }
+        play.next_route();
+        assert_eq!(play.try_offer().is_some(), newer, "the newer epoch has a leader: {newer}");
+        if !newer {
+            play.wait(2_000);
+            assert!(play.try_offer().is_some());
+        }
+    }
 }

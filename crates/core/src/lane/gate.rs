@@ -53,7 +53,7 @@ impl Pass {
 pub(super) struct Leader {
     pub(super) route: Option<RouteId>,
     pub(super) epoch: LeaderEpoch,
-    /// The highest epoch seen, for L3.
+    /// L3: the highest epoch whose leader could be asked.
     pub(super) highest: LeaderEpoch,
 }
 

@@ -185,10 +185,10 @@ impl Memory {
         }
     }
 
-    /// S20: a batch of an older epoch turned out to be written. S15: no counter moves by that; but
-    /// where nothing was acknowledged before, log starts have something to be compared with now.
+    /// S20: a batch of an older epoch turned out to be written. S15: no counter moves by that; but our
+    /// newest batch in the log lies no lower, which log starts are compared with.
     pub(super) fn acknowledge_older(&mut self, end: Offset) {
-        self.last_acknowledged = self.last_acknowledged.or_else(|| Offset::new(end.get() - 1));
+        self.last_acknowledged = self.last_acknowledged.max(Offset::new(end.get() - 1));
     }
 
     /// A fresh success shows the topic's timestamp type (T22).

@@ -55,10 +55,13 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if change == LeaderChange::None {
             return;
         }
-        let at_once = R::retries_at_once(self.leader.highest, epoch);
+        // Nobody can be asked at once in an epoch that has no leader, or whose leader is out of reach.
+        let at_once = route.is_some() && R::retries_at_once(self.leader.highest, epoch);
         self.leader.route = route;
         self.leader.epoch = epoch;
-        self.leader.highest = self.leader.highest.max(epoch);
+        if at_once {
+            self.leader.highest = epoch;
+        }
         self.reschedule(now, at_once);
         if R::orphans(change) {
             self.attempts.orphan_all();

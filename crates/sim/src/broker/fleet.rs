@@ -40,6 +40,14 @@ impl Node {
         }
     }
 
+    /// Whether it goes on by what it knew when it was parted from the others.
+    fn is_cut_off(&self) -> bool {
+        match self.machine {
+            Machine::CutOff(_) => true,
+            Machine::Up | Machine::Stalled | Machine::Down => false,
+        }
+    }
+
     /// Whether the other brokers count on it.
     pub(super) fn is_member(&self) -> bool {
         match self.machine {
@@ -78,6 +86,12 @@ impl<C: Clone> Cluster<C> {
     #[must_use]
     pub fn is_running(&self, node: NodeId) -> bool {
         self.node(node).is_some_and(Node::is_running)
+    }
+
+    /// Whether a broker serves its clients, but is parted from the others.
+    #[must_use]
+    pub fn is_cut_off(&self, node: NodeId) -> bool {
+        self.node(node).is_some_and(Node::is_cut_off)
     }
 
     /// A broker goes down; its connections are gone. Others take over what it led.

@@ -7,8 +7,8 @@
 //!   nobody can know better: a log start is compared with what was acknowledged, and nothing was;
 //! - likewise the other one of two contents of a contested slot, behind which it then stands.
 //!
-//! A copy that comes when a broker has forgotten us by age may even be of what was told not to be there:
-//! the slot that was taken keeps it out for as long as the broker remembers, and no longer.
+//! A copy that comes when a broker has forgotten us may even be of what was told not to be there: the slot
+//! that was taken keeps it out for as long as the broker remembers, and no longer.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -101,7 +101,8 @@ impl<'h> Reader<'h> {
             }
             let before = newest.get(&batch.producer_id);
             let late_since = before.and_then(|before| self.late_since(before, batch));
-            let forgotten = before.is_some_and(|before| self.purged_between(before.newest, batch));
+            let purged = before.and_then(|before| self.purged_between(before.newest, batch));
+            let forgotten = purged.is_some();
             let knows_from = match before {
                 Some(before) if !forgotten => before.knows_from,
                 Some(_) => Some(batch.base_offset),
@@ -110,8 +111,9 @@ impl<'h> Reader<'h> {
             if let Some(since) = late_since {
                 excuses.push(self.excuse(ExcuseKind::LateCopy, batch));
                 excuses.extend(self.kept_out_until(since, batch));
-            } else if forgotten {
+            } else if let Some(since) = purged {
                 excuses.push(self.excuse(ExcuseKind::Forgotten, batch));
+                excuses.extend(self.kept_out_until(since, batch));
             }
             if knows_from.is_some_and(|from| self.knew_no_better(at, batch, from)) {
                 excuses.push(self.excuse(ExcuseKind::Again, batch));
@@ -205,16 +207,18 @@ impl<'h> Reader<'h> {
         self.history.entries.last().map_or(0, |entry| entry.at).max(self.history.read_at)
     }
 
-    /// Whether everything of this producer up to one batch was deleted before the next one came: since
-    /// then a broker may have built up anew what it knows. Whether it did stands nowhere; but one that did
-    /// not keeps gaps and copies out of its log, so that there is nothing to excuse.
-    fn purged_between(&self, newest: &LogBatch, next: &LogBatch) -> bool {
-        self.history.excuses.iter().any(|excuse| {
+    /// Since when everything of this producer up to one batch was deleted, if it was before the next one
+    /// came: since then a broker may have built up anew what it knows. Whether it did stands nowhere; but
+    /// one that did not keeps gaps and copies out of its log, so that there is nothing to excuse.
+    fn purged_between(&self, newest: &LogBatch, next: &LogBatch) -> Option<usize> {
+        let purges = self.history.excuses.iter().filter(|excuse| {
             excuse.kind == ExcuseKind::Purge
                 && (excuse.topic, excuse.partition) == (self.log.topic, self.log.partition)
                 && newest.base_offset + newest.records.len() as i64 <= excuse.from
                 && excuse.to <= next.base_offset
-        })
+        });
+        let since = purges.map(|purge| purge.since).min()?;
+        Some(self.history.entries.partition_point(|entry| entry.at < since))
     }
 
     /// Whether a batch repeats, or stands behind, only what the broker had forgotten, and nothing of

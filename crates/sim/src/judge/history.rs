@@ -287,8 +287,9 @@ pub enum ExcuseKind {
     /// The broker forgot us by the timestamp of what it appended last, and a copy of this one, or of that
     /// same one, was still on its way (S20). The judge finds it out itself.
     LateCopy,
-    /// Such a copy, of records that were told not to be there once other content had taken its slot (C):
-    /// the broker kept it out until it forgot. The judge finds it out itself.
+    /// A copy that was on its way when the broker forgot us, of records that were told not to be there once
+    /// other content had taken its slot (C): the broker kept it out until then. The judge finds it out
+    /// itself.
     KeptOut,
 }
 

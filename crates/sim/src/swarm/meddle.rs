@@ -69,6 +69,11 @@ pub(super) struct Meddler {
     losses: BTreeMap<Lane, u32>,
     /// Lanes that ever had an answer which left doubt.
     doubted: BTreeSet<Lane>,
+    /// Lanes that were answered 45 or 59 since their last 0: whether only by brokers that were cut off from
+    /// the others, and led no more (S21).
+    asked_in_vain: BTreeMap<Lane, bool>,
+    /// Lanes in which a replacement was offered (C).
+    contested: BTreeSet<Lane>,
     /// Lanes that brokers forgot although they must not (A3).
     pub(super) forgotten: BTreeSet<Lane>,
     /// Lanes that were told offsets that cannot be (A1).
@@ -113,7 +118,11 @@ impl Meddler {
     /// Whether an attempt takes the slot of others (C): another size stood at its place before.
     pub(super) fn replaces(&mut self, lane: Lane, attempt: &Attempt) -> bool {
         let place = (lane, attempt.producer_id, attempt.epoch, attempt.first);
-        *self.sizes.entry(place).or_insert(attempt.count) != attempt.count
+        let replaces = *self.sizes.entry(place).or_insert(attempt.count) != attempt.count;
+        if replaces {
+            self.contested.insert(lane);
+        }
+        replaces
     }
 
     /// An attempt leaves the producer. False if it breaks L7.
@@ -137,13 +146,30 @@ impl Meddler {
         lost < 2 || alone
     }
 
-    pub(super) fn answered(&mut self, lane: Lane, reply: Option<Reply>) {
+    pub(super) fn answered(&mut self, lane: Lane, reply: Option<Reply>, cut_off: bool) {
         self.losses.remove(&lane);
+        match reply.map(|reply| reply.code) {
+            Some(0) => _ = self.asked_in_vain.remove(&lane),
+            Some(45 | 59) => {
+                let only = self.asked_in_vain.entry(lane).or_insert(true);
+                *only &= cut_off;
+            }
+            Some(_) | None => {}
+        }
         let doubt = reply
             .is_none_or(|reply| AFTER.contains(&reply.code) || NOBODY_KNOWS.contains(&reply.code));
         if doubt {
             self.doubted.insert(lane);
         }
+    }
+
+    /// Whether leaders that do not know of their fall, and nobody else, knew nothing of a lane.
+    pub(super) fn is_told_by_the_fallen(&self, lane: Lane) -> bool {
+        self.asked_in_vain.get(&lane) == Some(&true)
+    }
+
+    pub(super) fn is_contested(&self, lane: Lane) -> bool {
+        self.contested.contains(&lane)
     }
 
     pub(super) fn lost(&mut self, lane: Lane, partly: bool) {

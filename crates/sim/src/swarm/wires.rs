@@ -13,6 +13,7 @@ use super::scenario::{Dice, MS, SECOND};
 use super::tally::count;
 use super::tap::{Delivered, Offered, read_attempt, read_request};
 use super::world::{Event, World};
+use crate::broker::NodeId;
 use crate::codec::{ProduceRequest, Request, RequestHeader, TopicKey, frame_length, whole_frame};
 use crate::judge::{Attempt, Class, Fact, Lane};
 use crate::serve::{ConnectionId, Hangup, Output};
@@ -568,6 +569,7 @@ impl<R: Rules> World<R> {
                     .into_iter()
                     .partition(|offered| offered.correlation == correlation);
                 link.offered = others;
+                let cut_off = self.net.cluster().is_cut_off(NodeId(link.node));
                 if throttle_ms > 0 {
                     // Told in milliseconds from when it is read.
                     let now = self.clock.tell();
@@ -575,7 +577,7 @@ impl<R: Rules> World<R> {
                     link.quiet_until = believed + throttle_ms as u64 * 1_000;
                     count(Rule::Throttled);
                 }
-                self.hear_replies(mine, &replies);
+                self.hear_replies(mine, &replies, cut_off);
                 for (key, partition, leader, epoch) in hints {
                     if let Some(topic) = self.topic_of_key(&key) {
                         self.routes.hear_hint(topic, partition, leader, epoch);
@@ -589,6 +591,7 @@ impl<R: Rules> World<R> {
         &mut self,
         offered: Vec<Offered>,
         replies: &[(TopicKey, i32, crate::judge::Reply)],
+        cut_off: bool,
     ) {
         self.clock.tell();
         let at = self.clock.believed();
@@ -597,7 +600,7 @@ impl<R: Rules> World<R> {
                 *partition == lane.partition && self.key_is(key, lane.topic)
             });
             let reply = reply.map(|(.., reply)| *reply);
-            self.meddler.answered(lane, reply);
+            self.meddler.answered(lane, reply, cut_off);
             self.look_at_leader(lane);
             self.book.fact(self.clock.now, at, Fact::Answered { lane, attempt, reply });
         }

@@ -21,7 +21,7 @@ use super::steps::Steps;
 use super::tally::{Counting, count};
 use crate::broker::{NodeId, TimestampType};
 use crate::codec::Uuid;
-use crate::judge::{Class, Entry, Fact, Lane, Noticed};
+use crate::judge::{Class, Fact, Lane, Noticed};
 use crate::serve::{Net, Replication, Settings};
 use crate::words;
 
@@ -593,14 +593,14 @@ impl<R: Rules> World<R> {
         let forged = has(Trouble::OutOfOrderCode)
             || has(Trouble::UnknownProducerCode)
             // In a contested slot it proves nothing.
-            || has(Trouble::DuplicateCode) && has(Trouble::Revoke)
+            || has(Trouble::DuplicateCode) && self.meddler.is_contested(lane)
             || has(Trouble::MemorySpell);
         let forgotten = has(Trouble::OldTimestamps) || short_memory;
         let may_be = match noticed {
             Noticed::Contradiction => broken || has(Trouble::Lie),
             Noticed::IdentityConflict => has(Trouble::FencedCode) || has(Trouble::ConflictCode),
             Noticed::DataLoss | Noticed::StateLost | Noticed::Stopped => {
-                broken || forged || forgotten || self.is_told_by_a_fenced_leader(lane)
+                broken || forged || forgotten || self.meddler.is_told_by_the_fallen(lane)
             }
             Noticed::Unfenced | Noticed::Fence => true,
         };
@@ -608,28 +608,6 @@ impl<R: Rules> World<R> {
             let text = format!("{lane} gives a false alarm: {noticed:?}");
             self.book.complain(self.clock.now, Class::Contract, None, text);
         }
-    }
-
-    /// All 45 and 59 since a lane's last 0 are of leader epochs below one that acknowledged something: a
-    /// leader that does not know of its fall, for longer than its metadata is believed (S21).
-    fn is_told_by_a_fenced_leader(&self, lane: Lane) -> bool {
-        let mut epochs: BTreeMap<u64, i32> = BTreeMap::new();
-        let (mut acknowledged, mut asked) = (i32::MIN, i32::MIN);
-        for Entry { fact, .. } in &self.book.entries {
-            if let Fact::Offered { lane: of, attempt } = fact
-                && *of == lane
-            {
-                epochs.insert(attempt.id, attempt.leader_epoch);
-            }
-            let Fact::Answered { lane: of, attempt, reply: Some(reply) } = fact else { continue };
-            let Some(epoch) = epochs.get(attempt).filter(|_| *of == lane) else { continue };
-            match reply.code {
-                0 => (acknowledged, asked) = (acknowledged.max(*epoch), i32::MIN),
-                45 | 59 => asked = asked.max(*epoch),
-                _ => {}
-            }
-        }
-        (i32::MIN + 1..acknowledged).contains(&asked)
     }
 
     /// Something befell the producer, which goes into the matrix.

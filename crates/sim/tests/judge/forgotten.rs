@@ -360,8 +360,10 @@ fn what_lost_its_slot_may_come_once_the_broker_forgot_us() {
         Before,
         Behind,
     }
-    let run = |told: Told, elsewhere: bool, newest: i64| {
+    let run = |told: Told, elsewhere: bool, newest: i64, deleted_at: Option<u64>| {
         let mut run = aging(LATER);
+        let purge = deleted_at.map(|since| Excuse { since, ..deleted(3) });
+        run.history.excuses.extend(purge);
         run.send(&[1, 2, 3]);
         let lost = run.offer(AT, &[1]);
         run.end(lost, false).fact(Fact::Cancelled { record: 1 });
@@ -382,11 +384,16 @@ fn what_lost_its_slot_may_come_once_the_broker_forgot_us() {
         stamped(&mut run.history, &[FRESH, FRESH, newest]);
         run.history
     };
-    clean(&run(Told::Behind, false, OLD));
+    clean(&run(Told::Behind, false, OLD, None));
     // The broker remembered it; nothing had taken its slot yet; nothing ever took it.
-    convicts(&run(Told::Behind, false, FRESH), Class::Ghost, 1);
-    convicts(&run(Told::Before, false, OLD), Class::Ghost, 1);
-    convicts(&run(Told::Behind, true, OLD), Class::Ghost, 1);
+    convicts(&run(Told::Behind, false, FRESH, None), Class::Ghost, 1);
+    convicts(&run(Told::Before, false, OLD, None), Class::Ghost, 1);
+    convicts(&run(Told::Behind, true, OLD, None), Class::Ghost, 1);
+    // Likewise where all that the broker knew us by was deleted, once the slot had been taken.
+    clean(&run(Told::Behind, false, FRESH, Some(u64::MAX)));
+    convicts(&run(Told::Before, false, FRESH, Some(u64::MAX)), Class::Ghost, 1);
+    convicts(&run(Told::Behind, true, FRESH, Some(u64::MAX)), Class::Ghost, 1);
+    convicts(&run(Told::Behind, false, FRESH, Some(0)), Class::Ghost, 1);
 }
 
 /// C1: a 0 in the place of what is in doubt is a proof only where the log reaches back.
