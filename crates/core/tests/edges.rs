@@ -501,3 +501,27 @@ fn an_epoch_without_a_leader_allows_no_immediate_retry() {
         }
     }
 }
+
+/// L3: the immediate retry that a newer leader epoch allows is one at its leader. If that is not asked
+/// in time, nothing is left of it at an older one.
+#[test]
+fn an_immediate_retry_is_none_at_an_older_leader() {
+    for answered_before in [false, true] {
+        let mut play = Play::new();
+        play.open_gate(10);
+        let (_, attempt) = play.append_and_offer(10 * MINUTE);
+        if answered_before {
+            play.error(attempt, 6);
+        }
+        play.epoch += 1;
+        play.next_route();
+        if !answered_before {
+            play.error(attempt, 6);
+        }
+        play.epoch -= 1;
+        play.next_route();
+        assert!(play.try_offer().is_none(), "answered before: {answered_before}");
+        play.wait(2_000);
+        assert!(play.try_offer().is_some());
+    }
+}

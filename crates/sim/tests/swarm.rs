@@ -44,9 +44,9 @@ fn a_seed_is_a_world() {
 #[test]
 fn what_once_looked_wrong_and_was_not_is_clean() {
     let forgotten = [9_003_691, 9_008_085, 9_006_461];
-    let alarms = [7_004_574, 7_011_439, 7_013_433, 7_003_089, 30_007_560];
+    let alarms = [7_004_574, 7_011_439, 7_013_433, 7_003_089, 30_007_560, 50_053_968, 50_011_320];
     let late_copies = [9_018_568, 20_018_932, 20_018_587];
-    let others = [7_003_167, 9_012_708, 20_015_947, 20_011_869];
+    let others = [7_003_167, 9_012_708, 20_015_947, 20_011_869, 50_018_383, 50_033_119, 50_054_117];
     for seed in [&forgotten[..], &alarms, &late_copies, &others].concat() {
         let report = run_seed(seed, &Options::default());
         assert!(report.is_clean(), "{report}");
@@ -54,10 +54,11 @@ fn what_once_looked_wrong_and_was_not_is_clean() {
 }
 
 /// Replacements in doubt that a 0 of their batch said nothing of (C4, A3); contests that started over
-/// on another connection, without a wait (L3).
+/// on another connection, and retries at an older leader, without a wait (L3); a late 0 of an older epoch
+/// that a log start was not compared with (S20).
 #[test]
 fn what_was_wrong_once_is_clean() {
-    for seed in [9_017_745, 20_007_159, 20_001_722, 20_017_991] {
+    for seed in [9_017_745, 20_007_159, 20_001_722, 20_017_991, 50_012_085, 50_033_104] {
         let report = run_seed(seed, &Options::default());
         assert!(report.is_clean(), "{report}");
     }

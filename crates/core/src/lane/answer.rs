@@ -310,6 +310,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let retry = batch.retry;
         let retry = self.back_off(retry, now, attempt.position.0);
         if let Some(batch) = self.span.batch_mut(attempt.position) {
+            batch.spared = None;
             batch.retry = retry;
         }
     }

@@ -350,6 +350,7 @@ impl<P: Payload> SealedBatch<P> {
             identity,
             first,
             retry: Retry { not_before: now, ..self.retry },
+            spared: None,
             tally: Tally::default(),
             mark: Mark::Unasked,
             wish: Wish::Settle,
@@ -432,6 +433,8 @@ pub(super) struct SequencedBatch<P: Payload> {
     pub(super) identity: Identity,
     pub(super) first: Sequence,
     pub(super) retry: Retry,
+    /// L3: the end of the wait that a newer leader epoch spares it, until it is offered.
+    pub(super) spared: Option<Instant>,
     pub(super) tally: Tally,
     pub(super) mark: Mark,
     pub(super) wish: Wish,

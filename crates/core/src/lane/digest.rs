@@ -242,6 +242,7 @@ impl<P: Payload, R: Rules> Words<'_, P, R> {
         }
         self.word(batch.first.get() as u64);
         self.word(ahead(batch.retry.not_before));
+        self.word(batch.spared.map_or(0, |end| 1 + ahead(end)));
         self.failures(batch.retry.failures);
         self.word(u64::from(batch.tally.offered == batch.tally.refused));
         self.word(u64::from(batch.tally.offered == 1));

@@ -104,6 +104,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let batch = self.span.batch_mut(position)?;
         let first = batch.tally.offered == 0;
         batch.tally.offered += 1;
+        batch.spared = None;
         let id = self.attempts.add(|id| Attempt {
             id,
             position,

@@ -70,21 +70,26 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.start_pass(Stage::First);
     }
 
-    /// L3: one immediate retry for a newer leader epoch; else what was under way waits.
+    /// L3: one immediate retry for a newer leader epoch, at that leader: if another one follows it, it
+    /// is as if it had not been. Else what was under way waits.
     fn reschedule(&mut self, now: Instant, at_once: bool) {
         let positions: alloc::vec::Vec<Position> =
             self.span.offered().map(|(position, _)| position).collect();
         for position in positions {
             let under_way = self.attempts.open_of(position) > 0;
             let Some(batch) = self.span.batch_mut(position) else { continue };
+            if let Some(end) = batch.spared.take() {
+                batch.retry.not_before = end;
+            }
             let retry = batch.retry;
-            if at_once {
-                batch.retry.not_before = now;
-            } else if under_way {
-                let retry = self.back_off(retry, now, position.0);
-                if let Some(batch) = self.span.batch_mut(position) {
-                    batch.retry = retry;
+            let wait = if under_way { self.back_off(retry, now, position.0) } else { retry };
+            let Some(batch) = self.span.batch_mut(position) else { continue };
+            match at_once {
+                true => {
+                    batch.spared = Some(wait.not_before).filter(|end| *end > now);
+                    batch.retry.not_before = now;
                 }
+                false => batch.retry = wait,
             }
         }
     }

@@ -23,7 +23,7 @@ impl Wire {
     }
 
     /// K5: a record that was not asked for in two whole passes. What gave up its slot is not asked for,
-    /// nor what stands behind it, nor what was refused before it and gave up its own with it (V2): some
+    /// nor what was refused before it and gave up its own with it, nor what stands behind those (V2): some
     /// record of it was refused and told so, or it was refused for good (V1). Nor is a replacement that was
     /// refused, or refuted by a 0 for what it contests (C4); one in doubt may have come with the second
     /// pass, what it contests having been asked in both.
@@ -38,7 +38,10 @@ impl Wire {
             self.all_refused(*at) && (for_good || content.records.iter().any(told))
         };
         let refuted = |at: usize| self.all_refused(at) || self.contents[at].1.taken;
-        let end = mine.clone().find(gave_up);
+        // The lowest one that was refused throughout gives up its slot with it.
+        let refused = |at: &usize| self.all_refused(*at) && !self.contents[*at].1.replacement;
+        let last = mine.clone().find(gave_up);
+        let end = last.and_then(|last| mine.clone().take_while(|at| *at <= last).find(refused));
         let (_, content) = mine
             .take_while(|at| end.is_none_or(|end| *at < end))
             .filter(|at| end.is_none() || !self.all_refused(*at))
