@@ -73,12 +73,19 @@ planted SEEDS="100":
 
 # All of that; each scope that does not close before, swarm and real Kafka for MINUTES each, every fuzz
 # target for ten seconds per minute of them.
-verify-nightly MINUTES="120" SEED="1": verify
-    just search-nightly {{MINUTES}}m
-    just planted 300
-    just swarm --from {{SEED}}000000 --budget {{MINUTES}}m
-    just fuzz-all {{MINUTES}}0
-    just kafka-faults {{SEED}} {{MINUTES}}
+verify-nightly MINUTES="120" SEED="1":
+    #!/usr/bin/env bash
+    # A night goes on behind what it finds, and fails at its end.
+    failed=()
+    stage() { printf '\n== %s (%ss)\n' "$*" "$SECONDS"; "$@" || failed+=("$*"); }
+    stage just verify
+    stage just search-nightly {{MINUTES}}m
+    stage just planted 300
+    stage just swarm --from {{SEED}}000000 --budget {{MINUTES}}m
+    stage just fuzz-all {{MINUTES}}0
+    stage just kafka-faults {{SEED}} {{MINUTES}}
+    printf '\n== a night of %ss, failed: %s\n' "$SECONDS" "${failed[*]:-nothing}"
+    ((${#failed[@]} == 0))
 
 # Fuzzes one target of fuzz/bodies; needs cargo-fuzz and nightly. New inputs go to fuzz/target.
 fuzz TARGET SECONDS="60":
