@@ -38,15 +38,18 @@ fn a_seed_is_a_world() {
 /// that was idle while brokers told of other leaders, and heard of none of them; slots that were given
 /// up with one behind them (V2); a replacement that came with the second pass; a record that was
 /// refused in the moment in which it was given up for want of memory; copies that came when the broker
-/// had forgotten their own batch, or the one behind it, or what had taken its slot; a leader that did not know of its fall for
-/// longer than metadata was believed (S21); a batch whose attempts before a log start moved were all
-/// refused; a 46 where a replacement reaches over the batch; a slot that was given up to be split (V1).
+/// had forgotten their own batch, or the one behind it, or what had taken its slot; leaders that did not
+/// know of their fall for longer than metadata was believed (S21); a batch whose attempts before a log
+/// start moved were all refused; a 46 where a replacement reaches over the batch, and where another
+/// broker had it; a slot that was given up to be split (V1).
 #[test]
 fn what_once_looked_wrong_and_was_not_is_clean() {
     let forgotten = [9_003_691, 9_008_085, 9_006_461];
     let alarms = [7_004_574, 7_011_439, 7_013_433, 7_003_089, 30_007_560, 50_053_968, 50_011_320];
     let late_copies = [9_018_568, 20_018_932, 20_018_587];
-    let others = [7_003_167, 9_012_708, 20_015_947, 20_011_869, 50_018_383, 50_033_119, 50_054_117];
+    let others = [
+        7_003_167, 9_012_708, 20_015_947, 20_011_869, 50_018_383, 50_033_119, 50_054_117, 8_028_549,
+    ];
     for seed in [&forgotten[..], &alarms, &late_copies, &others].concat() {
         let report = run_seed(seed, &Options::default());
         assert!(report.is_clean(), "{report}");

@@ -236,7 +236,7 @@ impl<R: Rules> World<R> {
                 } else if stormy {
                     self.rng.pick(&RETRIABLE).map(|code| Meddling::Refuse { code, named: vec![] })
                 } else {
-                    self.draw_meddling(lane, &attempt, by_id, version)
+                    self.draw_meddling(conn, lane, &attempt, by_id, version)
                 };
                 if let Some(meddling) = meddling {
                     self.book.line(
@@ -258,6 +258,7 @@ impl<R: Rules> World<R> {
 
     fn draw_meddling(
         &mut self,
+        conn: RouteId,
         lane: Lane,
         attempt: &Attempt,
         by_id: bool,
@@ -269,7 +270,7 @@ impl<R: Rules> World<R> {
         {
             return Some(Meddling::RefuseAt { code: spell.code, log_start: spell.log_start });
         }
-        let repeats = self.is_in_log(lane, attempt);
+        let repeats = self.is_in_log(conn, lane, attempt);
         if repeats && self.draws(Trouble::DuplicateCode) {
             self.trouble(Trouble::DuplicateCode, format_args!("{lane}"));
             return Some(Meddling::Instead { code: 46, offset: false });
@@ -393,19 +394,19 @@ impl<R: Rules> World<R> {
         None
     }
 
-    /// Whether the leader's log holds the batch already, so that it can only be a duplicate.
-    fn is_in_log(&self, lane: Lane, attempt: &Attempt) -> bool {
+    /// Whether the broker at the other end leads, and its log holds the batch already, so that it can only
+    /// be a duplicate.
+    fn is_in_log(&self, conn: RouteId, lane: Lane, attempt: &Attempt) -> bool {
+        let Some(node) = self.links.get(&conn).map(|link| NodeId(link.node)) else { return false };
         let Some(plan) = self.scenario.topics.get(lane.topic as usize) else { return false };
         let Ok(index) = usize::try_from(lane.partition) else { return false };
         let Some(partition) = self.net.cluster().partition(&plan.name, index) else { return false };
-        (1..=super::world::NODES).map(NodeId).filter(|node| partition.believes_to_lead(*node)).any(
-            |node| {
-                partition.known(node, attempt.producer_id).is_some_and(|known| {
-                    known.epoch() == attempt.epoch
-                        && known.batches().iter().any(|batch| batch.first == attempt.first)
-                })
-            },
-        )
+        let known = partition.known(node, attempt.producer_id);
+        partition.believes_to_lead(node)
+            && known.is_some_and(|known| {
+                known.epoch() == attempt.epoch
+                    && known.batches().iter().any(|batch| batch.first == attempt.first)
+            })
     }
 }
 
