@@ -49,7 +49,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if attempt.log == self.memory.log {
             let moment = self.moment(now);
             if self.memory.see_log_start::<R>(moment, &self.config, &response) {
-                self.span.offered_mut().for_each(|batch| batch.log_start_moved_past = true);
+                self.log_start_moved_past();
             }
         }
         let meaning = self.meaning(&attempt, &response);
@@ -199,9 +199,16 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         if R::touches_counters(same_identity) {
             self.memory.acknowledge::<R>(self.moment(now), &self.config, acknowledged);
             self.open_gate(now, attempt);
-        } else if let Some(end) = acknowledged.end.filter(|_| same_producer && same_log) {
-            self.memory.acknowledge_older(end);
+        } else if let Some(end) = acknowledged.end.filter(|_| same_producer && same_log)
+            && self.memory.acknowledge_older(end)
+        {
+            self.log_start_moved_past();
         }
+    }
+
+    /// S20: the log starts past what was acknowledged last.
+    fn log_start_moved_past(&mut self) {
+        self.span.offered_mut().for_each(|batch| batch.log_start_moved_past = true);
     }
 
     fn answer_batch(

@@ -177,6 +177,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         let limit = self.largest_replacement(target, max);
         let records = self.compose(now, target, limit)?;
         let batch = self.span.batch_mut(target)?;
+        // L3: the wait that a newer leader spared the batch is spared the replacement.
+        batch.spared = None;
         let (identity, first, failures) = (batch.identity, batch.first, batch.retry.failures);
         let newer = records.entries.iter().filter(|entry| entry.is_untold()).count();
         self.intake.drop_ready(newer);

@@ -121,7 +121,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// S8: each batch of the epoch is written, not written, or will never be resent.
     pub(super) fn end_epoch(&mut self, now: Instant, end: EpochEnd) {
-        let known = end.allows_v3() && self.knows_us(now);
+        let known = end.allows_v3() && self.has_known_us(now);
         let lowest = self.lowest_refused();
         let shared = self.part_from_replacement(lowest, known, end);
         let bounds: Vec<_> = self.in_doubt().map(|(p, _)| (p, self.bounds(p))).collect();

@@ -186,9 +186,12 @@ impl Memory {
     }
 
     /// S20: a batch of an older epoch turned out to be written. S15: no counter moves by that; but our
-    /// newest batch in the log lies no lower, which log starts are compared with.
-    pub(super) fn acknowledge_older(&mut self, end: Offset) {
+    /// newest batch in the log lies no lower, which log starts are compared with. Tells whether it is
+    /// the first one that they can be compared with, and one that was seen lies past it.
+    pub(super) fn acknowledge_older(&mut self, end: Offset) -> bool {
+        let first = self.last_acknowledged.is_none();
         self.last_acknowledged = self.last_acknowledged.max(Offset::new(end.get() - 1));
+        first && self.log_start > self.last_acknowledged
     }
 
     /// A fresh success shows the topic's timestamp type (T22).

@@ -296,6 +296,12 @@ impl<P: Payload, R: Rules> Lane<P, R> {
         self.memory.known::<R>(self.moment(now), &self.config)
     }
 
+    /// S20, V3: whether it is, and was so since what is in doubt was offered: a 0 in between may have
+    /// come from a broker that had forgotten us.
+    pub(super) fn has_known_us(&self, now: Instant) -> bool {
+        self.knows_us(now) && self.remembers_doubt(now)
+    }
+
     /// S20: whether what is in doubt is to be given up, nobody being about to answer.
     pub(super) fn is_beyond_memory(&self, now: Instant) -> bool {
         self.attempts.open() == 0 && !self.all_resendable(now, self.in_doubt(), &self.config)

@@ -163,7 +163,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     /// L4, V3: an abandon gives up nothing from here on; what is in doubt there goes on. What a
     /// replacement in doubt carries does not.
     fn spared_from(&self, now: Instant) -> Option<Position> {
-        let lowest = self.lowest_refused().filter(|_| self.knows_us(now))?;
+        let lowest = self.lowest_refused().filter(|_| self.has_known_us(now))?;
         let replacement = self.span.replacement();
         replacement.is_none_or(|(_, it)| lowest < it.target).then_some(lowest)
     }

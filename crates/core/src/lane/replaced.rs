@@ -77,6 +77,7 @@ impl<P: Payload, R: Rules> Lane<P, R> {
     ) -> Option<NeverReason> {
         let resendable = self.remembers_doubt(now);
         let contested = self.span.get(target).and_then(Slot::unsettled);
+        let told = Offset::new(response.log_start_offset);
         let conclusive = R::conclusive(&ConclusionFacts {
             written,
             resendable,
@@ -84,7 +85,8 @@ impl<P: Payload, R: Rules> Lane<P, R> {
                 Passage::Gate { opener } => opener < target,
                 Passage::Pass(_) => false,
             },
-            log_start: Offset::new(response.log_start_offset),
+            // A late answer tells less of the log than others that came before it.
+            log_start: told.and_then(|_| self.memory.log_start()),
             last_acknowledged: self.memory.last_acknowledged(),
             first_of_epoch: contested.is_some_and(|batch| batch.first == R::first_sequence()),
         });
