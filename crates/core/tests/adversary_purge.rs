@@ -171,6 +171,43 @@ fn a_replacement_uses_the_retry_at_once_of_what_it_contests() {
     play.offer_again();
 }
 
+/// K5, K6: after 19 hours of silence B1 to B4 pipelined, B3 refused for good, the others
+/// lost, two hours without a leader. The broker, restarted, knows B2 only: B1 gets 45, B2 gets 0 and does
+/// not prove B1, which gets 45 again and again. B2 is written behind it, and B4, in doubt behind the
+/// vacated slot, is not later: nothing is lost.
+#[test]
+fn what_is_in_doubt_behind_a_vacated_slot_hides_nothing_written() {
+    const HOUR: u64 = 60 * MINUTE;
+    let config = LaneConfig { on_data_loss: OnDataLoss::Stop, ..LaneConfig::default() };
+    let mut play = Play::with(config, 3);
+    play.open_gate(10);
+    play.wait(19 * HOUR);
+    let (first, lost) = play.append_and_offer(MINUTE);
+    let (second, also_lost) = play.append_and_offer(MINUTE);
+    let (_, refused) = play.append_and_offer(MINUTE);
+    let (_, lost_behind) = play.append_and_offer(MINUTE);
+    play.error(refused, 87);
+    for attempt in [lost, also_lost, lost_behind] {
+        play.lose(attempt);
+    }
+    play.wait(2 * HOUR);
+    play.next_route();
+    let asked = play.offer_again();
+    play.error(asked, 45);
+    let asked = play.offer_again();
+    play.zero(asked, 12);
+    assert!(matches!(play.resolutions[&second], Resolution::Delivered { .. }));
+    for _ in 0..3 {
+        let Some(asked) = play.try_offer() else { break };
+        play.error(asked.attempt, 45);
+        play.wait(2_000);
+        play.confirm();
+    }
+    assert!(ended_never(&play, first));
+    assert!(!play.lane.is_stopped());
+    assert!(!play.notices.iter().any(|it| matches!(it, Notice::DataLoss { .. })));
+}
+
 /// Rules 1 to 7: random schedules of up to 80 steps with deleted records, brokers that forget, late
 /// copies and late answers, judged by the log of the broker. `PURGE_SEEDS` of them, from `PURGE_FROM`.
 #[test]

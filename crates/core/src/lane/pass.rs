@@ -212,9 +212,14 @@ impl<P: Payload, R: Rules> Lane<P, R> {
 
     /// K6: the broker's state is gone.
     fn state_gone(&mut self, now: Instant) {
-        let last_unsettled = self.span.unsettled().next_back().map(|(position, _)| position);
+        // K5: what stands behind a vacated slot is not later, and a replacement stands at its target.
+        let place = |position| match self.span.replacement() {
+            Some((replacement, it)) if replacement == position => it.target,
+            Some(_) | None => position,
+        };
+        let last_asked = self.asked_batches().map(|(position, _)| place(position)).max();
         let later_written = self.span.iter().any(|(position, slot)| {
-            Some(position) > last_unsettled && matches!(slot, Slot::Written { .. })
+            Some(position) > last_asked && matches!(slot, Slot::Written { .. })
         });
         let facts = LossFacts {
             last_acknowledged: self.memory.last_acknowledged(),

@@ -1,4 +1,6 @@
-//! A lane against one broker that tells the truth, deletes records and forgets producers.
+//! A lane against one broker that deletes records and forgets producers.
+
+mod broker;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,107 +8,7 @@ use std::fmt;
 use candor_core::testing::{Counted, Preset};
 use candor_core::*;
 
-/// A batch in the log, deleted or not.
-struct Stored {
-    base: i64,
-    id: i64,
-    batch: usize,
-    /// When the attempt that appended it was offered.
-    offered: u32,
-    first: i32,
-    records: Vec<u16>,
-    epoch: i16,
-    topic: u32,
-    /// The broker had forgotten a producer before.
-    forgot: bool,
-}
-
-/// Epoch, and first, end and offset of up to five batches.
-type Known = (i16, Vec<(i32, i32, i64)>);
-
-#[derive(Default)]
-struct Broker {
-    /// Counts topics of this name.
-    topic: u32,
-    log: Vec<Stored>,
-    start: i64,
-    end: i64,
-    memory: BTreeMap<i64, Known>,
-    forgot: bool,
-}
-
-impl Broker {
-    fn answer(&self, code: i16, base: i64) -> PartitionResponse {
-        let response = PartitionResponse::error(code);
-        PartitionResponse { base_offset: base, log_start_offset: self.start, ..response }
-    }
-
-    fn produce(&mut self, frame: &Frame) -> PartitionResponse {
-        if frame.topic != self.topic {
-            return PartitionResponse::error(100);
-        }
-        let Frame { identity, first, .. } = frame;
-        let (id, epoch, first) = (identity.id.get(), identity.epoch.get(), first.get());
-        let end = first + frame.records.len() as i32;
-        if let Some((known, batches)) = self.memory.get_mut(&id) {
-            let same = batches.iter().find(|it| *known == epoch && (it.0, it.1) == (first, end));
-            if let Some(&(_, _, base)) = same {
-                return self.answer(0, base);
-            }
-            if epoch < *known {
-                return self.answer(47, -1);
-            }
-            let expected = if epoch > *known { 0 } else { batches.last().unwrap().1 };
-            if first != expected {
-                return self.answer(45, -1);
-            }
-            if epoch > *known {
-                batches.clear();
-                *known = epoch;
-            }
-        }
-        let base = self.end;
-        self.end += frame.records.len() as i64;
-        let (_, batches) = self.memory.entry(id).or_insert((epoch, Vec::new()));
-        batches.push((first, end, base));
-        if batches.len() > 5 {
-            batches.remove(0);
-        }
-        self.log.push(Stored {
-            base,
-            id,
-            batch: frame.batch,
-            offered: frame.offered,
-            first,
-            records: frame.records.clone(),
-            epoch,
-            topic: self.topic,
-            forgot: self.forgot,
-        });
-        self.answer(0, base)
-    }
-
-    /// The topic is deleted and made anew.
-    fn recreate(&mut self) {
-        self.topic += 1;
-        self.memory.clear();
-        (self.start, self.end) = (0, 0);
-    }
-
-    /// Only what is in the log is known.
-    fn restart(&mut self) {
-        let before = self.memory.len();
-        self.memory.clear();
-        let topic = self.topic;
-        for it in self.log.iter().filter(|it| it.topic == topic) {
-            let end = it.first + it.records.len() as i32;
-            if it.base + it.records.len() as i64 > self.start {
-                self.memory.insert(it.id, (it.epoch, vec![(it.first, end, it.base)]));
-            }
-        }
-        self.forgot |= self.memory.len() < before;
-    }
-}
+use broker::{Broker, Stored};
 
 /// An attempt on its way.
 struct Frame {
@@ -201,6 +103,9 @@ impl Run {
             story: Vec::new(),
         };
         run.begin();
+        if run.mix > 3 {
+            run.doubt();
+        }
         for _ in 0..30 + run.below(50) {
             run.step();
         }
@@ -236,10 +141,11 @@ impl Run {
 
     fn begin(&mut self) {
         self.confirms = self.below(3) == 0;
-        self.mix = self.below(4);
+        self.mix = self.below(7);
         self.recreates = self.below(3) == 0;
         self.resends = self.below(8) == 0;
         self.closes = self.below(4) == 0;
+        self.broker.strict = self.below(3) == 0;
         let config = LaneConfig {
             beyond_memory: if self.resends { BeyondMemory::Resend } else { BeyondMemory::Keep },
             on_data_loss: [OnDataLoss::Continue, OnDataLoss::Stop][self.below(2) as usize],
@@ -288,7 +194,7 @@ impl Run {
                         notice,
                         Notice::DataLoss { .. } | Notice::Contradiction { .. } | Notice::StateLost
                     );
-                    if alarm && !self.broker.forgot {
+                    if matches!(notice, Notice::DataLoss { .. }) || alarm && !self.broker.forgot {
                         self.suspect(format!("false alarm {notice:?}"));
                     }
                 }
@@ -496,7 +402,8 @@ impl Run {
     /// S20, word by word.
     fn hear(&mut self, index: usize, response: &PartitionResponse) {
         let start = response.log_start_offset;
-        self.frames[index].refused = matches!(response.error_code, 10 | 19 | 45 | 47 | 87 | 100);
+        self.frames[index].refused =
+            matches!(response.error_code, 10 | 19 | 45 | 47 | 59 | 87 | 100);
         if self.frames[index].topic != self.broker.topic {
             return;
         }
@@ -565,12 +472,56 @@ impl Run {
         }
     }
 
+    /// An opener, some batches behind it, refused or lost.
+    fn doubt(&mut self) {
+        self.step += 1;
+        self.append();
+        self.offer();
+        self.arrive(false);
+        self.deliver(false);
+        for _ in 0..2 + self.below(3) {
+            self.append();
+            self.offer();
+        }
+        let from = self.frames.len();
+        for index in 0..from {
+            if self.frames[index].over {
+                continue;
+            }
+            self.step += 1;
+            let attempt = self.frames[index].attempt;
+            let code = match self.below(4) {
+                0 => 19,
+                1 => 87,
+                2 => {
+                    self.arrive(false);
+                    continue;
+                }
+                _ => continue,
+            };
+            let response = self.broker.answer(code, -1);
+            self.frames[index].arrived = true;
+            self.frames[index].response = Some(response.clone());
+            self.hear(index, &response);
+            self.frames[index].over = true;
+            self.note(format!("answer {attempt:?}: {code}"));
+            self.tell(Event::Answered { attempt, answer: response.into() });
+        }
+        if self.below(3) > 0 {
+            let route = self.route;
+            if self.below(2) == 0 {
+                self.kill(route);
+            }
+            self.next_route();
+        }
+    }
+
     fn step(&mut self) {
         self.step += 1;
         let deed = match (self.mix, self.below(4)) {
             (1, 0) => [10, 10, 70, 70, 80, 60][self.below(6) as usize],
             (2, 0) => [10, 64, 70, 84, 84, 99][self.below(6) as usize],
-            (3, 0..3) => {
+            (3..7, 0..3) => {
                 let few = if self.tickets < 5 { 1 } else { 10 };
                 [few, 10, 10, 35, 35, 50, 50, 64, 68, 71, 77, 77, 85, 99, 99, 84]
                     [self.below(16) as usize]
