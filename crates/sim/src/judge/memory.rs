@@ -35,10 +35,15 @@ impl Memory {
     }
 
     /// Whether a log that starts here shows that it is the one that was acknowledged, or the one that
-    /// the epoch began with (C1).
+    /// the epoch began with (C1). An answer that was under way for long tells less than others that came
+    /// before it.
     pub(super) fn reaches_back(&self, log_start: i64, first_of_epoch: bool) -> bool {
+        if log_start < 0 {
+            return false;
+        }
+        let log_start = log_start.max(self.log_start);
         match self.last_offset {
-            Some(last) => (0..=last).contains(&log_start),
+            Some(last) => log_start <= last,
             None => first_of_epoch && log_start == 0,
         }
     }
