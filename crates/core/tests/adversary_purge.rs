@@ -112,11 +112,10 @@ fn a_late_zero_of_the_contested_is_read_with_the_log_start_seen_since() {
     assert!(ended_never(&play, newer));
 }
 
-/// S20: A is given up with its attempt open; under the next epoch B is written @1 and its answer lost;
-/// the log is deleted up to 2, the broker restarts, and B asked again gets 19, log start 2; then the
-/// late 0 of A @0 tells what that log start meant: B is not resent.
-#[test]
-fn a_late_zero_of_an_older_epoch_tells_what_a_log_start_meant() {
+/// A is given up with its attempt open; under the next epoch B is written @1 and its answer lost; the
+/// log is deleted up to 2, the broker restarts, and B asked again gets 19, log start 2; then the 0 of A
+/// comes, at an offset and with a log start.
+fn a_zero_behind_its_epoch(base: i64, log_start: i64) -> (Play, u64) {
     let (mut play, _) = Play::fresh();
     let late = play.offer();
     play.tell(Event::Abandon);
@@ -126,8 +125,15 @@ fn a_late_zero_of_an_older_epoch_tells_what_a_log_start_meant() {
     play.lose(lost);
     let again = play.offer_again();
     play.say(again, refused_at(2));
-    play.zero_with_log_start(late, 0, 0);
+    play.zero_with_log_start(late, base, log_start);
     play.wait(2_000);
+    (play, doubtful)
+}
+
+/// S20: the late 0 of A @0 tells what that log start meant: B is not resent.
+#[test]
+fn a_late_zero_of_an_older_epoch_tells_what_a_log_start_meant() {
+    let (mut play, doubtful) = a_zero_behind_its_epoch(0, 0);
     assert_eq!(play.try_offer(), None);
     assert!(ended_never(&play, doubtful));
 }
@@ -135,17 +141,7 @@ fn a_late_zero_of_an_older_epoch_tells_what_a_log_start_meant() {
 /// S20: the same with a log start that the late 0 does not lie before: B is resent.
 #[test]
 fn a_late_zero_of_an_older_epoch_behind_the_log_start_takes_nothing_away() {
-    let (mut play, _) = Play::fresh();
-    let late = play.offer();
-    play.tell(Event::Abandon);
-    play.next_route();
-    let doubtful = play.append(10 * MINUTE);
-    let lost = play.offer_again();
-    play.lose(lost);
-    let again = play.offer_again();
-    play.say(again, refused_at(2));
-    play.zero_with_log_start(late, 2, 2);
-    play.wait(2_000);
+    let (mut play, doubtful) = a_zero_behind_its_epoch(2, 2);
     assert_eq!(play.try_offer().map(|it| it.batch.records()), Some(vec![doubtful as u16]));
 }
 
