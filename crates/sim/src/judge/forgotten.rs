@@ -102,17 +102,15 @@ impl<'h> Reader<'h> {
             let before = newest.get(&batch.producer_id);
             let late_since = before.and_then(|before| self.late_since(before, batch));
             let purged = before.and_then(|before| self.purged_between(before.newest, batch));
-            let forgotten = purged.is_some();
             let knows_from = match before {
-                Some(before) if !forgotten => before.knows_from,
+                Some(before) if purged.is_none() => before.knows_from,
                 Some(_) => Some(batch.base_offset),
                 None => None,
             };
-            if let Some(since) = late_since {
-                excuses.push(self.excuse(ExcuseKind::LateCopy, batch));
-                excuses.extend(self.kept_out_until(since, batch));
-            } else if let Some(since) = purged {
-                excuses.push(self.excuse(ExcuseKind::Forgotten, batch));
+            let late = late_since.map(|since| (ExcuseKind::LateCopy, since));
+            let first = purged.map(|since| (ExcuseKind::Forgotten, since));
+            if let Some((kind, since)) = late.or(first) {
+                excuses.push(self.excuse(kind, batch));
                 excuses.extend(self.kept_out_until(since, batch));
             }
             if knows_from.is_some_and(|from| self.knew_no_better(at, batch, from)) {
